@@ -9,11 +9,13 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
 from evenly.live.dashboard.source import Figures, Part, Pools, Source
+from evenly.live.threshold_log import ThresholdLog
 from tests.live.clients import Traffic, sessions
 from tests.live.dispatcher.rig import Dispatcher, fleet
 from tests.live.processes import eventually, free_port
@@ -339,13 +341,18 @@ def test_tiles_charts_and_events_say_the_same_in_plain_words(watch: Watched) -> 
     port = BalancerPort(5, 3, rate=100)
     before = replace(port.feed.source.figures(), sessions=99, threshold=7, spread=9.0)
     port.feed._history.note(before, port.feed._clock() - 3)
-    port.log.event("threshold changed", before=1, threshold=2, changes=17, lowest=0, highest=8)
+    thresholds = ThresholdLog(port.log)
+    for before, threshold in pairwise([1, 2, 8, 0, 3]):  # the first change has a line, and the others share one
+        thresholds.changed(before=before, threshold=threshold)
+    thresholds.close()
     with port.serving():
         page = DashboardPage(watch.page(port.url)).wait_live().page
         figures = page.evaluate(AGREE)
         assert all(tile == chart for tile, chart in figures), figures
         assert figures[0] == ["15", "15"]
-        expect(page.locator("#events")).to_contain_text("threshold 1 → 2 (17 changes, between 0 and 8)")
+        lines = page.locator("#events li")
+        expect(lines.filter(has_text="threshold 1 → 2")).to_have_text(re.compile("threshold 1 → 2 $"))
+        expect(lines.filter(has_text="threshold 2 → 3")).to_contain_text("threshold 2 → 3 (between 0 and 8)")
         expect(page.locator("#events")).to_contain_text("pool 10.0.0.5:8080")
         expect(page.locator("#events")).not_to_contain_text("endpoint")  # it is the pool's own address
         page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
