@@ -342,8 +342,8 @@ def test_tiles_charts_and_events_say_the_same_in_plain_words(watch: Watched) -> 
     before = replace(port.feed.source.figures(), sessions=99, threshold=7, spread=9.0)
     port.feed._history.note(before, port.feed._clock() - 3)
     thresholds = ThresholdLog(port.log)
-    for before, threshold in pairwise([1, 2, 8, 0, 3]):  # the first change has a line, and the others share one
-        thresholds.changed(before=before, threshold=threshold)
+    for old, new in pairwise([1, 2, 8, 0, 3]):  # the first change has a line, and the others share one
+        thresholds.changed(before=old, threshold=new)
     thresholds.close()
     with port.serving():
         page = DashboardPage(watch.page(port.url)).wait_live().page
@@ -379,6 +379,10 @@ def test_a_hidden_tab_leaves_its_connection_to_others(watch: Watched) -> None:
         assert len(port.feed._readers) == 1
 
 
+TOP = "each => each.getBoundingClientRect().top + scrollY"
+BOTTOM = "each => each.getBoundingClientRect().bottom + scrollY"
+
+
 class WeightedSource:
     """Shows the pools of another source with weights 1 and 4, each with a threshold of its own."""
 
@@ -405,6 +409,30 @@ def test_weights_are_shown_where_they_differ(watch: Watched) -> None:
         assert page.locator("#rows td:nth-child(2)").all_inner_texts() == ["1", "4", "1", "4"]
         expect(page.locator("#tiles")).to_contain_text("pools have different weights")
         eventually(lambda: page.locator("#bars").evaluate(COLORS), lambda colors: colors >= 3)
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_reports_leave_the_table_where_it_is(watch: Watched, size: tuple[int, int]) -> None:
+    """A click on a button must not hit another row because a report has come or gone."""
+    port = BalancerPort(6, 3)
+    with port.serving():
+        dashboard = DashboardPage(watch.page(port.url, size=size)).wait_live()
+        table, reports = dashboard.page.locator(".pools"), dashboard.page.locator(".report")
+        before = table.evaluate(TOP)
+        for count, pool in enumerate(port.balancer.pools[:5], start=1):
+            dashboard.ask("Drain", str(pool.address))
+            dashboard.confirm()
+            expect(reports).to_have_count(count)
+            assert table.evaluate(TOP) == before
+        dashboard.expect_state(str(port.balancer.pools[4].address), "draining")
+        assert table.evaluate(TOP) == before
+        for report in reports.all():
+            report.scroll_into_view_if_needed()
+            assert report.evaluate(BOTTOM) <= before
+        assert_accessible(dashboard.page, sizes=(size,))
+        reports.first.get_by_role("button").click()
+        expect(reports).to_have_count(4)
+        assert table.evaluate(TOP) == before
 
 
 HOSTILE = [
