@@ -31,10 +31,10 @@ def falls(alpha: float, pools: int) -> int:
     return floor(Fraction(str(alpha)) * pools)
 
 
-def candidate(alpha: float, spread: float, resync: float) -> Candidate:
+def candidate(alpha: float, spread: float, resync: float, changes: float = 0.0) -> Candidate:
     """Return a candidate with this relative spread and these messages, at two loads."""
     common: dict[str, Any] = {
-        "jsq_spread": 0.5, "error": None, "max_tasks": 1.0, "jsq_max_tasks": 1.0, "change_rate": 0.0,
+        "jsq_spread": 0.5, "error": None, "max_tasks": 1.0, "jsq_max_tasks": 1.0, "change_rate": changes,
     }  # fmt: skip
     rows = (
         Measurement(load=1.0, spread=0.5 * spread, resync_per_task=0.5 * resync, share_optimal=1.0, **common),
@@ -131,6 +131,13 @@ def test_the_largest_good_and_cheap_alpha_is_chosen() -> None:
     assert choose(rows).alpha == 0.8
     assert choose(rows[::-1]).alpha == 0.8
     assert choose(rows[:2] + rows[3:]).alpha == 0.7
+
+
+def test_with_late_messages_the_largest_good_and_steady_alpha_is_chosen() -> None:
+    rows = [candidate(0.5, 1.0, 0.0, 0.2), candidate(0.8, 1.0, 0.0, 1.0), candidate(0.9, 1.0, 0.0, 1.1)]
+    assert [choose(rows, late=late).alpha for late in (True, False)] == [0.8, 0.9]
+    restless = [candidate(0.5, 1.03, 0.0, 1.5), candidate(0.7, 1.01, 0.0, 2.0), candidate(0.8, 1.0, 0.0, 3.0)]
+    assert choose(restless, late=True).alpha == 0.7
 
 
 def test_if_none_is_cheap_the_good_one_with_the_fewest_messages_is_chosen() -> None:
@@ -348,5 +355,6 @@ def test_late_messages_are_measured_by_simulation(monkeypatch: pytest.MonkeyPatc
     assert all(candidate.share_optimal is None for candidate in advice.candidates)
     assert advice.chosen is not None
     assert advice.chosen.relative_spread < 1.05
+    assert advice.chosen.change_rate <= 1
     with pytest.raises(InputError, match=r"^delay must be at most 1 for a recommendation, not 1\.5\.$"):
         recommend_alpha(pools=20, load_max=2.5, delay=1.5)

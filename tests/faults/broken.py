@@ -110,6 +110,25 @@ class FullCounted(DispatcherPeer):
         return pick
 
 
+class StepsKept(DispatcherPeer):
+    """Places that are given back keep the steps of the threshold that they made."""
+
+    def pick_many(
+        self, now: float, choose: Choose, count: int, key: Hashable = None, exclude: Collection[PoolId] = ()
+    ) -> tuple[Pick, ...]:
+        picks = super().pick_many(now, choose, count, key, exclude)
+        if count > 1 and not picks:
+            self._ranking.threshold += 1
+        return picks
+
+
+class NeverCatchesUp(DispatcherPeer):
+    """A dispatcher that has lost everything begins with its first threshold, whatever the pools report."""
+
+    def catch_up(self) -> None:
+        pass
+
+
 class TicketsAfterFailover(DispatcherPeer):
     """A new term goes on with the ticket numbers that it remembers."""
 
@@ -299,7 +318,8 @@ class RefusalsKept(PoolPeer):
 
 DISPATCHERS = (
     NoSequenceNumbers, AnyIncarnation, EndlessLeases, LeasesReturnedTwice, NoReplies, PicksNotCounted,
-    PicksAtRandom, RestsAfterAChange, FullCounted, TicketsAfterFailover, TicketsAfterSilence, NoNewTerm, OneTerm,
+    PicksAtRandom, RestsAfterAChange, FullCounted, StepsKept, NeverCatchesUp, TicketsAfterFailover,
+    TicketsAfterSilence, NoNewTerm, OneTerm,
     KeysIgnored, EndlessMemory, FullIgnored, ExcludedPicked, DrainsIgnored, DrainsForGood, SilenceIgnored,
     ArrivedIgnored, OldestTooHigh, VersionTooLow,
 )  # fmt: skip

@@ -34,7 +34,7 @@ HAPPENS = {  # at least this often in 100 schedules of each mode
     "store crash": 50, "store unreachable": 100, "failover": 100, "forgotten write": 500, "another answer": 20,
     "no-show": 200, "late client": 100, "reconnection": 100, "asked twice": 200, "retry": 1000,
     "repeated answer": 500, "expired lease": 500, "threshold change": 500, "pick on the way": 5000,
-    "arrivals to settle": 100,
+    "arrivals to settle": 100, "caught up": 5, "too many at once": 50,
     "pool dead for good": 10, "pool cut off for good": 10, "pool draining for good": 10,
     "pool deaf for good": 5,
 }  # fmt: skip
@@ -49,7 +49,7 @@ def test_every_kind_of_fault_happens_and_the_checks_have_something_to_check() ->
 
 
 def test_a_heartbeat_that_is_overtaken_is_answered() -> None:
-    # Found by random exploration: the answer to an old notice overtook the heartbeat, which then got no reply.
+    # Found by random exploration: a later message overtook the heartbeat, which then got no reply.
     assert run_schedule(1_044_075, "liveness").failure is None
 
 

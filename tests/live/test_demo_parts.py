@@ -22,13 +22,15 @@ from evenly.cli.text import demo as show_demo
 from evenly.core import JoinShortestQueue, LearningRule, Policy, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.admin.schema import MessagesView, StateView, TokensView
+from evenly.live.admin.schema import MessagesView, PoolView, StateView, TokensView
+from evenly.live.balancer.lifecycle import State
 from evenly.live.demo.balance import Balance, balance, ideal
 from evenly.live.demo.frame import Frame, Side
 from evenly.live.demo.plan import POOLS, Plan
 from evenly.live.demo.pools import embedded_pools
 from evenly.live.demo.report import Outcome, Report, verdict
-from evenly.live.demo.stack import demo_config
+from evenly.live.demo.run import Run
+from evenly.live.demo.stack import DemoStack, demo_config
 from evenly.live.demo.traffic import Session, Traffic
 from evenly.live.demo.window_report import WindowReport
 from evenly.sim.tally import averages
@@ -178,15 +180,26 @@ def check_same_mean(ours: list[float], theirs: list[float]) -> None:
 # --- verdict -----------------------------------------------------------------------------------------------------
 
 
-def state(*, threshold: int = 5, unpicked: int = 0) -> StateView:
-    """Return the state of a picker that placed a thousand sessions."""
+def state(*, threshold: int = 5, unpicked: int = 0, sessions: Sequence[int] = ()) -> StateView:
+    """Return the state of a picker that placed a thousand sessions, of which these are open at its pools."""
+    pools = [
+        PoolView(
+            address=str(pool_address(number)),
+            sessions=open_,
+            unpicked=0,
+            elsewhere=0,
+            state=State.SERVING,
+            weight=1,
+        )
+        for number, open_ in enumerate(sessions)
+    ]
     return StateView(
         policy="threshold",
         alpha=0.65,
         threshold=threshold,
-        pools=[],
+        pools=pools,
         classes=[],
-        sessions=110,
+        sessions=sum(sessions),
         tokens=TokensView(green=3, yellow=12),
         messages=MessagesView(green=500, yellow=400, resync=60, other=0),
         picks={"green": 700, "yellow": 300},
@@ -285,6 +298,22 @@ def frame(highest: int = 7, *, picker: bool = True) -> Frame:
     )
 
 
+def pool_address(number: int) -> Address:
+    return Address("127.0.0.1", 10_000 + number)
+
+
+def test_the_columns_and_the_threshold_are_of_one_moment() -> None:
+    """The picker's answer has both. What the clients count now may be ahead of it."""
+    pools = tuple(map(pool_address, range(POOLS)))
+    run = Run(DemoStack((), (), pools, pools, pool_address(99)), Plan(), lambda _: None)
+    assert run._frame().evenly.sessions == (0,) * POOLS
+    sessions = tuple(4 + number % 3 for number in range(POOLS))
+    run._picker = state(sessions=sessions)
+    moment = run._frame()
+    assert moment.evenly.sessions == sessions
+    assert moment.rival.sessions == (0,) * POOLS
+
+
 def drawn(moment: Frame, width: int, height: int, encoding: str = "utf-8") -> list[str]:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(file=file, width=width, height=height, color_system=None)
@@ -319,8 +348,9 @@ def test_the_screen_shows_every_session_the_threshold_and_the_numbers() -> None:
         "load now 5.5",
         "best threshold 5",
         "learned threshold 5",
-        "green tokens 3",
-        "yellow tokens 12",
+        "pools below it 7",
+        "pools at it 7",
+        "pools above it 6",
         "FULL_SCAN",
         "evenly 0.52",
         "least_request 1.21",

@@ -9,11 +9,13 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
 from evenly.live.dashboard.source import Figures, Part, Pools, Source
+from evenly.live.threshold_log import ThresholdLog
 from tests.live.clients import Traffic, sessions
 from tests.live.dispatcher.rig import Dispatcher, fleet
 from tests.live.processes import eventually, free_port
@@ -339,13 +341,18 @@ def test_tiles_charts_and_events_say_the_same_in_plain_words(watch: Watched) -> 
     port = BalancerPort(5, 3, rate=100)
     before = replace(port.feed.source.figures(), sessions=99, threshold=7, spread=9.0)
     port.feed._history.note(before, port.feed._clock() - 3)
-    port.log.event("threshold changed", before=1, threshold=2, changes=17, lowest=0, highest=8)
+    thresholds = ThresholdLog(port.log)
+    for old, new in pairwise([1, 2, 8, 0, 3]):  # the first change has a line, and the others share one
+        thresholds.changed(before=old, threshold=new)
+    thresholds.close()
     with port.serving():
         page = DashboardPage(watch.page(port.url)).wait_live().page
         figures = page.evaluate(AGREE)
         assert all(tile == chart for tile, chart in figures), figures
         assert figures[0] == ["15", "15"]
-        expect(page.locator("#events")).to_contain_text("threshold 1 → 2 (17 changes, between 0 and 8)")
+        lines = page.locator("#events li")
+        expect(lines.filter(has_text="threshold 1 → 2")).to_have_text(re.compile("threshold 1 → 2 $"))
+        expect(lines.filter(has_text="threshold 2 → 3")).to_contain_text("threshold 2 → 3 (between 0 and 8)")
         expect(page.locator("#events")).to_contain_text("pool 10.0.0.5:8080")
         expect(page.locator("#events")).not_to_contain_text("endpoint")  # it is the pool's own address
         page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
@@ -370,6 +377,10 @@ def test_a_hidden_tab_leaves_its_connection_to_others(watch: Watched) -> None:
         page.evaluate(hide, False)
         expect(page.locator("#status")).to_have_text("Live")
         assert len(port.feed._readers) == 1
+
+
+TOP = "each => each.getBoundingClientRect().top + scrollY"
+BOTTOM = "each => each.getBoundingClientRect().bottom + scrollY"
 
 
 class WeightedSource:
@@ -398,6 +409,30 @@ def test_weights_are_shown_where_they_differ(watch: Watched) -> None:
         assert page.locator("#rows td:nth-child(2)").all_inner_texts() == ["1", "4", "1", "4"]
         expect(page.locator("#tiles")).to_contain_text("pools have different weights")
         eventually(lambda: page.locator("#bars").evaluate(COLORS), lambda colors: colors >= 3)
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_reports_leave_the_table_where_it_is(watch: Watched, size: tuple[int, int]) -> None:
+    """A click on a button must not hit another row because a report has come or gone."""
+    port = BalancerPort(6, 3)
+    with port.serving():
+        dashboard = DashboardPage(watch.page(port.url, size=size)).wait_live()
+        table, reports = dashboard.page.locator(".pools"), dashboard.page.locator(".report")
+        before = table.evaluate(TOP)
+        for count, pool in enumerate(port.balancer.pools[:5], start=1):
+            dashboard.ask("Drain", str(pool.address))
+            dashboard.confirm()
+            expect(reports).to_have_count(count)
+            assert table.evaluate(TOP) == before
+        dashboard.expect_state(str(port.balancer.pools[4].address), "draining")
+        assert table.evaluate(TOP) == before
+        for report in reports.all():
+            report.scroll_into_view_if_needed()
+            assert report.evaluate(BOTTOM) <= before
+        assert_accessible(dashboard.page, sizes=(size,))
+        reports.first.get_by_role("button").click()
+        expect(reports).to_have_count(4)
+        assert table.evaluate(TOP) == before
 
 
 HOSTILE = [

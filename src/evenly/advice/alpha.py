@@ -11,6 +11,9 @@ too large, and balance suffers. So candidates are measured and compared:
 3. Of the good and cheap ones the largest, since the closer alpha is to 1, the fewer loads there are with a
    threshold that settles too high (Cor. 2). If none is cheap, the good one with the fewest resync messages.
 
+Over a network, where tasks carry the threshold, its changes cost no messages. Instead of cheap candidates, steady
+ones count then: with at most one change of the threshold per mean task time.
+
 The measured loads are the largest ones up to `load_max` with fractional parts 0, 0.33 and 0.67, and `load_max`
 itself: balance depends on the fractional part of the load, and only weakly on its whole part.
 
@@ -26,7 +29,7 @@ from math import floor
 import numpy as np
 
 from evenly.advice.measure import Progress, measure
-from evenly.advice.recommendation import CHEAP, TOLERATED, Advice, Candidate, meets_rule, rule_possible
+from evenly.advice.recommendation import CHEAP, STEADY, TOLERATED, Advice, Candidate, meets_rule, rule_possible
 from evenly.errors import InputError
 from evenly.inputs import check_function, number_from, shown, whole_number
 from evenly.theory.tuning import MAX_POOLS, exact_alpha_min, shortest_decimal
@@ -79,31 +82,38 @@ def recommend_alpha(
         seed=seed,
         delay=delay,
         loads=loads,
-        alpha=_chosen_alpha(pools, measured_pools, load_max, candidates),
+        alpha=_chosen_alpha(pools, measured_pools, load_max, candidates, late=delay.mean > 0),
         alpha_min=float(exact_alpha_min(load_max)),
         method=method,
         candidates=candidates,
     )
 
 
-def _chosen_alpha(pools: int, measured_pools: int, load_max: float, candidates: Sequence[Candidate]) -> float:
+def _chosen_alpha(
+    pools: int, measured_pools: int, load_max: float, candidates: Sequence[Candidate], *, late: bool
+) -> float:
     """Choose by the measurements; if a smaller system was measured, by the paper's rule first."""
     if measured_pools == pools or not rule_possible(pools, load_max):
-        return choose(candidates).alpha
+        return choose(candidates, late=late).alpha
     follows = [candidate for candidate in candidates if meets_rule(candidate.alpha, load_max)]
     if follows:
-        return choose(follows).alpha
+        return choose(follows, late=late).alpha
     return shortest_decimal(exact_alpha_min(load_max), 1 - Fraction(1, pools), strictly=True)
 
 
-def choose(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the largest alpha that is good and cheap, else the cheapest of the good ones."""
+def choose(candidates: Sequence[Candidate], *, late: bool = False) -> Candidate:
+    """Return the largest alpha that is good and cheap, else the cheapest of the good ones.
+
+    With `late` messages, steady takes the place of cheap.
+    """
+
+    def cost(candidate: Candidate) -> float:
+        return candidate.change_rate / STEADY if late else candidate.resync_per_task / CHEAP
+
     best = min(candidate.relative_spread for candidate in candidates)
     good = [candidate for candidate in candidates if candidate.relative_spread <= TOLERATED * best]
-    cheap = [candidate for candidate in good if candidate.resync_per_task <= CHEAP]
-    if cheap:
-        return max(cheap, key=lambda candidate: candidate.alpha)
-    return min(good, key=lambda candidate: candidate.resync_per_task)
+    cheap = [candidate for candidate in good if cost(candidate) <= 1]
+    return max(cheap, key=lambda candidate: candidate.alpha) if cheap else min(good, key=cost)
 
 
 def measured_loads(load_max: float) -> tuple[float, ...]:

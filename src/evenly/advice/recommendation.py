@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TOLERATED = 1.02  # spread of a good candidate, relative to the best one's
 CHEAP = 0.1  # resync messages per task
+STEADY = 1.0  # changes of the threshold per mean task time, where they cost no messages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +202,7 @@ class Advice(Tabular):
         if self.paper_rule_met:
             return f"{bound}: met"
         if self.paper_rule_possible:
-            return f"{bound}: meant for many more pools; here it costs too many messages"
+            return f"{bound}: meant for many more pools; here the threshold would change all the time"
         return f"{bound}: out of reach with {self.pools:,} pools"
 
     def _headline(self) -> str:

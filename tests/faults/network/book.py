@@ -133,6 +133,13 @@ class Book:
         self.advance(now)
         self.open.get(pool, {}).pop(ticket, None)
 
+    def catch_up(self) -> None:
+        """Write down that the dispatcher starts from the median of what pools with room for a task have."""
+        full = self.full()
+        able = sorted(estimate for pool, estimate in self.estimates().items() if pool not in full)
+        if able:
+            self.threshold = max(self.threshold, min(able[(len(able) - 1) // 2], self._highest))
+
     def drain(self, pool: PoolId) -> None:
         """Write down that the operator drains a pool."""
         self.drained.add(pool)

@@ -3,9 +3,10 @@
 The bounds, counted from the end of the faults, where `delay` is the longest that a message takes from then on and
 `longest_delay` the longest that one takes which was sent before:
 
-- After `longest_delay + heartbeat + 2 * delay`, every healthy pool knows the threshold in force, and its estimate
-  is its tasks plus its open tickets. A request that was late may move the threshold. Then it takes one heartbeat,
-  which covers all sessions, and the reply, which has the threshold.
+- After `max(longest_delay, 2 * heartbeat) + heartbeat + 2 * delay`, every healthy pool knows the threshold in
+  force, and its estimate is its tasks plus its open tickets. A request that was late may move the threshold, and
+  so may a dispatcher that has started again, two heartbeats later. Then it takes one heartbeat, which covers all
+  sessions, and the reply, which has the threshold.
 - `max(lease, silence) + heartbeat` later, nothing is left of the faults. No ticket is open: of a client that a
   crashed pool had taken, or whose arrival a failover forgot. No pool is a member but the healthy ones: a dead one
   may have become a member by a late message. Time passes for the dispatcher when it receives something, hence the
@@ -34,7 +35,7 @@ def check_liveness(system: System) -> None:
     healthy = _calm(system)
     setup, world = system.setup, system.world
     members = system.pools[: setup.core + setup.deaf]
-    world.run_until(world.now + setup.longest_delay + HEARTBEAT + 2 * setup.delay + _INSTANT)
+    world.run_until(world.now + max(setup.longest_delay, 2 * HEARTBEAT) + HEARTBEAT + 2 * setup.delay + _INSTANT)
     _check_core(system, healthy)
     world.run_until(world.now + max(setup.lease, setup.silence) + HEARTBEAT + _INSTANT)
     _check_all(system, healthy, members)

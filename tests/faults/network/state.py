@@ -3,6 +3,7 @@
 The state machine is deterministic, so a failover that forgets the last writes is done by repeating all others.
 """
 
+import random
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,11 +12,13 @@ from evenly.core import LearningRule, PoolId
 from evenly.core.protocol import DispatcherPeer, Pick, ToDispatcher, ToPool
 from tests.faults.network.book import Book
 from tests.faults.network.invariants import History, check_dispatcher, check_reply
-from tests.faults.network.setup import Setup
+from tests.faults.network.setup import HEARTBEAT, Setup
 from tests.faults.network.text import message_text, number
 from tests.faults.network.world import World, require
 
 T = TypeVar("T")
+
+_GREED = 0.1  # how many of the requests come after one for more places than there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class DispatcherState:
         self.reachable = True
         self.last_failover = -1.0
         self.given: dict[tuple[PoolId, int], float] = {}  # when a ticket of a pool was given out
+        self._greed = random.Random(repr(setup))
         self.start()
 
     def start(self) -> None:
@@ -49,6 +53,7 @@ class DispatcherState:
         self._log: list[Write] = []
         self._touched = True
         self.peer, self.book = self._new()
+        self._world.after(2 * HEARTBEAT, self._catch_up, self._term)
 
     def check(self) -> None:
         """Check the state against the book, if anything was done to it since the last check."""
@@ -79,7 +84,8 @@ class DispatcherState:
     def pick(self, key: Hashable, exclude: frozenset[PoolId] = frozenset()) -> Pick | None:
         """Pick a pool at random, as the state machine allows."""
         self._touched = True
-        now, choice = self._world.now, _Choice(self._world)
+        now, choice = self._world.now, _Choice(self._world.random)
+        self._ask_for_too_much(now, exclude)
         pick = self.peer.pick(now, choice, key, exclude)
         if self._world.trace is not None:
             self._world.note("  answer to request {}: {}", key, message_text(pick))
@@ -131,6 +137,29 @@ class DispatcherState:
         self.peer.begin_term(term)
         self._written(Write(lambda peer: peer.begin_term(term), lambda book: None))
 
+    def _catch_up(self, term: int) -> None:
+        """Start from what the pools have reported, unless the dispatcher has lost everything again."""
+        if self._first_term != term:
+            return
+        before = self.peer.threshold
+        self.peer.catch_up()
+        self._written(Write(lambda peer: peer.catch_up(), lambda book: book.catch_up()))
+        self._world.faults["caught up"] += self.peer.threshold != before
+
+    def _ask_for_too_much(self, now: float, exclude: frozenset[PoolId]) -> None:
+        """Now and then, ask for more places at once than there are: nothing may come of it."""
+        setup = self._setup
+        if setup.capacity is None or not setup.known_capacity or self._greed.random() >= _GREED:
+            return
+        choice, count = _Choice(self._greed), setup.pools * setup.capacity + 1
+        picks = self.peer.pick_many(now, choice, count, None, exclude)
+        require(picks == (), "{} places were given, but there are fewer", count)
+        repeat = _Repeat(choice.picked)
+        self._written(
+            Write(lambda peer: peer.pick_many(now, repeat, count, None, exclude), lambda book: book.advance(now))
+        )
+        self._world.faults["too many at once"] += 1
+
     def _newest(self, pool: PoolId) -> tuple[int, int, float] | None:
         """Return the numbers of the pool's newest message, and when it came; None if it is forgotten."""
         record = self.peer._records.get(pool)
@@ -172,12 +201,12 @@ class DispatcherState:
 class _Choice:
     """Random choices that are remembered."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
         self.picked: list[object] = []
 
     def __call__(self, candidates: Sequence[T], /) -> T:
-        picked = self._world.random.choice(candidates)
+        picked = self._source.choice(candidates)
         self.picked.append(picked)
         return picked
 
@@ -191,6 +220,6 @@ class _Repeat:
 
     def __call__(self, candidates: Sequence[T], /) -> T:
         picked = self._picked[self._next]
-        self._next = (self._next + 1) % len(self._picked)
+        self._next = (self._next + 1) % len(self._picked)  # several failovers repeat it
         require(picked in candidates, "{} cannot be picked again from {}", picked, candidates)
         return candidates[candidates.index(picked)]

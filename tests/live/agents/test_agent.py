@@ -101,6 +101,18 @@ async def test_the_ticket_of_a_session_id_arrives() -> None:
 
 
 @asynchronous
+async def test_session_ids_bring_the_threshold() -> None:
+    """No heartbeat is due: it comes with the clients, also with those that a full pool turns away."""
+    async with SmallDispatcher(heartbeat=600) as dispatcher, new_agent(dispatcher.url) as agent:
+        await until_async(lambda: sessions(dispatcher), lambda count: count == 0)
+        for threshold, take in ((5, agent.begin), (9, agent.begin), (2, agent.begin), (7, agent.refuse)):
+            ticket = (await dispatcher.store.place(count=1, exclude=frozenset(), key=None))[0].ticket
+            session_id = sign(dispatcher.store.key, "game-1", ticket, threshold)
+            take(session_id)
+            assert agent.threshold == threshold
+
+
+@asynchronous
 async def test_forged_foreign_and_replayed_ids_count_but_take_no_place_away() -> None:
     async with SmallDispatcher() as dispatcher, new_agent(dispatcher.url) as agent:
         await until_async(lambda: sessions(dispatcher), lambda count: count == 0)

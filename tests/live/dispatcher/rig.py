@@ -164,6 +164,8 @@ class Agent:
                     self.connection = connection
                     if beating is None:
                         beating = asyncio.create_task(self._beat(connection, values["heartbeat"]))
+                    else:
+                        await connection.send(encode_to_dispatcher(self.peer.heartbeat()))
                 else:
                     self.peer.receive(decode_to_pool(values))
         finally:

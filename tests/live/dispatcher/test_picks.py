@@ -50,6 +50,18 @@ def test_a_pick_names_a_pool_its_address_and_the_end_of_the_lease(shared: Fleet)
     assert answer.headers["cache-control"] == "no-store"
 
 
+def test_the_id_carries_the_threshold_to_the_pool() -> None:
+    with fleet("--lease=600", "--alpha=0.9") as (dispatcher, _):
+        places = [dispatcher.post().json() for _ in range(12)]
+        named = [read(place["id"]) for place in places]
+        assert [each and each.threshold for each in named] == [place["threshold"] for place in places]
+        with dispatcher.client() as client:
+            answer = client.get("/v1/go/x")
+        redirected = read(answer.headers["location"].rpartition("=")[2])
+        assert redirected is not None
+        assert redirected.threshold == dispatcher.state()["threshold"] > 1
+
+
 def test_a_client_that_arrives_is_expected_no_more(shared: Fleet) -> None:
     dispatcher, agents = shared
     session = dispatcher.post().json()

@@ -133,7 +133,7 @@ def test_a_dispatcher_that_dies_takes_no_pool_along(store: StoreServer) -> None:
 def test_without_the_store_each_dispatcher_goes_on_and_says_so(store: StoreServer) -> None:
     """Every agent is connected to one dispatcher: without the store, each places sessions at its own pools.
 
-    No heartbeat is due for a minute: a dispatcher that has lost its store, or found it empty, asks its agents how things are.
+    No heartbeat is due for a minute: a dispatcher that has lost its store, or found it empty, asks its agents.
     """
     with two_dispatchers(store, heartbeat=60) as (one, other, pools):
         for _ in range(6):

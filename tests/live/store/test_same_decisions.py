@@ -165,8 +165,24 @@ def test_pools_to_avoid_are_left_out(client: redis.Redis) -> None:
     for tasks, pool in enumerate(POOLS):
         twins.receive(ToDispatcher(Kind.TOKEN, 1, 1, Report(pool, tasks, None), 0, ()))
     for seed in range(60):
-        twins.pick(2, frozenset("abc"), None, seed)
+        twins.pick(2, frozenset(POOLS[: seed % 4]), None, seed)
     twins.agree()
+    client.delete(*twins.keys)
+
+
+def test_places_that_are_given_back_take_the_steps_of_the_threshold_back(client: redis.Redis) -> None:
+    """All or none: the first picks of a request raise the threshold, and the last one finds no room."""
+    times = FleetSettings(alpha="0.5", lease=5.0, silence=9.0, memory=4.0, heartbeat=2.0)
+    twins = Twins(client, next(fleets), times, threshold=0, term=1)
+    for pool in POOLS:
+        twins.set_capacity(pool, 2)
+        twins.receive(ToDispatcher(Kind.TOKEN, 1, 1, Report(pool, 0, None), 0, ()))
+    twins.pick(2 * len(POOLS) + 1, frozenset(), None, 1)
+    twins.agree()
+    assert twins.peer.threshold == 0
+    twins.pick(2 * len(POOLS), frozenset(), None, 1)
+    twins.agree()
+    assert twins.peer.threshold > 0
     client.delete(*twins.keys)
 
 

@@ -173,12 +173,13 @@ def _fact_rows(frame: Frame) -> list[tuple[str, str, str]]:
         ("load now", f"{frame.load:g}", ""),
         ("best threshold", str(best_threshold(frame.load)), ""),
     ]
-    state = frame.picker
-    if state is not None and state.threshold is not None and state.tokens is not None:
+    if frame.picker is not None and frame.picker.threshold is not None:
+        threshold, sessions = frame.picker.threshold, frame.evenly.sessions
         rows += [
-            ("learned threshold", str(state.threshold), "bold"),
-            ("green tokens", str(state.tokens.green), _BELOW),
-            ("yellow tokens", str(state.tokens.yellow), _AT),
+            ("learned threshold", str(threshold), "bold"),
+            ("  pools below it", str(sum(each < threshold for each in sessions)), _BELOW),
+            ("  pools at it", str(sessions.count(threshold)), _AT),
+            ("  pools above it", str(sum(each > threshold for each in sessions)), _ABOVE),
         ]
     started, failed = frame.evenly.started + frame.rival.started, frame.evenly.failed + frame.rival.failed
     return [

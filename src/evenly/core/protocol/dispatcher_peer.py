@@ -36,7 +36,7 @@ class DispatcherPeer:
     would hold the threshold at its capacity.
 
     The rule acts at every pick, also while messages are on the way. A rise needs all of these pools but one above
-    the threshold, so it never exceeds the sum of their estimates divided by one less than their number.
+    the threshold, so none takes it above the sum of their estimates divided by one less than their number.
 
     `term` must be higher than at any earlier start of this dispatcher. `lease` is how long a place is kept for a
     client that has not arrived; `silence` is how long a pool may be silent before it is taken for dead; `memory`

@@ -1,7 +1,7 @@
 """The pools that can take a task, by estimate: who has the fewest, and how many tokens there are."""
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence, Set
 
 from evenly.core.messages import PoolId
 from evenly.core.poolset import PoolSet
@@ -67,15 +67,17 @@ class Ranking:
             del self._occupied[bisect_left(self._occupied, estimate)]
         self._green -= estimate < self._threshold
 
-    def lowest(self, exclude: Collection[PoolId] = ()) -> Sequence[PoolId]:
+    def lowest(self, exclude: Set[PoolId] = frozenset()) -> Sequence[PoolId]:
         """Return the pools with the smallest estimate, without those to `exclude`; none if there are no others."""
         for estimate in self._occupied:
             bucket = self._buckets[estimate]
-            if not any(pool in bucket for pool in exclude):
-                return bucket
-            left = [pool for pool in bucket if pool not in exclude]
+            left = len(bucket)
+            for pool in exclude:
+                if self._estimates.get(pool) == estimate:
+                    left -= 1
+                    bucket.exchange(pool, left)
             if left:
-                return left
+                return bucket.prefix(left)
         return ()
 
     def median(self) -> int:

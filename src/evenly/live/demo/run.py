@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from statistics import fmean, pstdev
 
 from pydantic import ValidationError
@@ -23,8 +24,7 @@ from evenly.live.demo.traffic import Session, Traffic
 from evenly.live.demo.window_report import WindowReport
 from evenly.workload.trace import Visit
 
-POLL_INTERVAL_S = 0.5
-FRAME_INTERVAL_S = 0.25
+INTERVAL_S = 0.25  # between two frames, and between two looks at the picker
 
 Show = Callable[[Frame], None]
 
@@ -86,7 +86,7 @@ class Run:
     async def _poll(self) -> None:
         while True:
             await self._look()
-            await asyncio.sleep(POLL_INTERVAL_S)
+            await asyncio.sleep(INTERVAL_S)
 
     async def _look(self) -> None:
         self._picker = await _fetch_state(self._stack.admin)
@@ -95,20 +95,25 @@ class Run:
 
     async def _draw(self) -> None:
         while True:
-            time = self._evenly.traffic.now
-            load = self._plan.load_at(time)
-            self._show(
-                Frame(
-                    time=min(time, self._plan.seconds),
-                    seconds=self._plan.seconds,
-                    load=load,
-                    evenly=self._evenly.side(load),
-                    rival=self._rival.side(load),
-                    picker=self._picker,
-                    dashboard=self._stack.dashboard,
-                )
-            )
-            await asyncio.sleep(FRAME_INTERVAL_S)
+            self._show(self._frame())
+            await asyncio.sleep(INTERVAL_S)
+
+    def _frame(self) -> Frame:
+        time = self._evenly.traffic.now
+        load = self._plan.load_at(time)
+        evenly = self._evenly.side(load)
+        if self._picker is not None:  # the columns are of the same moment as the threshold
+            counted = {pool.address: pool.sessions for pool in self._picker.pools}
+            evenly = replace(evenly, sessions=tuple(counted.get(pool, 0) for pool in self._evenly.pools))
+        return Frame(
+            time=min(time, self._plan.seconds),
+            seconds=self._plan.seconds,
+            load=load,
+            evenly=evenly,
+            rival=self._rival.side(load),
+            picker=self._picker,
+            dashboard=self._stack.dashboard,
+        )
 
     async def _report(self, visits: tuple[Visit, ...]) -> Report | None:
         await self._look()

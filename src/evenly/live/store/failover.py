@@ -58,8 +58,8 @@ class FailoverStore:
     is above that of the shared store. When that returns, it gets the last messages again, finds tickets of a later
     term in them and begins a term after it. Open tickets and request keys of one store are not known in the other.
 
-    An agent's last message lacks the clients that came with a ticket since. So each change of the store in use is a
-    lapse, and the agents report at once.
+    An agent's last message lacks the clients that came with a ticket since. So each change of the store in use is
+    a lapse, and the agents report at once.
     """
 
     def __init__(

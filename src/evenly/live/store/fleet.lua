@@ -141,27 +141,33 @@ local function dice(seed, numbers)
   end
 end
 
--- Choose one of the pools with the smallest estimate, none of those to exclude.
+-- Choose one of the pools with the smallest estimate, none of those to exclude. There may be thousands of pools, so
+-- only the places of those to exclude are looked up.
 local function choose(S, roll, exclude)
   local ranked, start = S.keys[RANKED], 0
+  local taken = {}
+  for _, pool in ipairs(exclude) do
+    taken[#taken + 1] = redis.call('ZRANK', ranked, pool) or nil
+  end
+  table.sort(taken)
   while true do
     local head = redis.call('ZRANGE', ranked, start, start, 'WITHSCORES')
     if not head[1] then
       return nil
     end
     local stop = redis.call('ZCOUNT', ranked, '-inf', head[2])
-    if next(exclude) == nil then
-      local place = roll(stop)
-      return redis.call('ZRANGE', ranked, place, place)[1]
-    end
-    local left = {}
-    for _, pool in ipairs(redis.call('ZRANGE', ranked, start, stop - 1)) do
-      if not exclude[pool] then
-        left[#left + 1] = pool
+    local here = {}
+    for _, place in ipairs(taken) do
+      if place >= start and place < stop then
+        here[#here + 1] = place
       end
     end
-    if #left > 0 then
-      return left[roll(#left) + 1]
+    if #here < stop - start then
+      local place = start + roll(stop - start - #here)
+      for _, other in ipairs(here) do
+        place = place + (other <= place and 1 or 0)
+      end
+      return redis.call('ZRANGE', ranked, place, place)[1]
     end
     start = stop
   end
@@ -493,7 +499,7 @@ local function pick_many(S, args)
   end
   local exclude, numbers = {}, {}
   for index = 12, 11 + excluded do
-    exclude[args[index]] = true
+    exclude[#exclude + 1] = args[index]
   end
   for index = 12 + excluded, #args do
     numbers[#numbers + 1] = args[index]

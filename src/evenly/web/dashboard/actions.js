@@ -78,6 +78,7 @@ export class Actions {
     close.addEventListener("click", () => box.remove());
     parent.append(box);
     while (parent.childElementCount > MAX_REPORTS) parent.firstElementChild?.remove();
+    parent.scrollTop = parent.scrollHeight;
     if (kind === "done") setTimeout(() => box.remove(), BRIEF_MS);
   }
 

@@ -66,10 +66,12 @@ export class EventsView {
  * @returns {[title: string, rest: string]}
  */
 function wordsOf(name, facts) {
-  if (name === "threshold changed" && facts["changes"] !== undefined) {
-    const { before, threshold, changes, lowest, highest, ...others } = facts;
-    const steps = changes === 1 ? [] : [`(${changes} changes, between ${lowest} and ${highest})`];
-    return [`threshold ${before} → ${threshold}`, [...steps, ...listed(others)].join(" · ")];
+  if (name === "threshold changed") {
+    const { before, threshold, lowest, highest, ...others } = facts;
+    const ends = [Number(before), Number(threshold)];
+    const further = Number(lowest) < Math.min(...ends) || Number(highest) > Math.max(...ends);
+    const range = further ? [`(between ${lowest} and ${highest})`] : [];
+    return [`threshold ${before} → ${threshold}`, [...range, ...listed(others)].join(" · ")];
   }
   const { endpoint, ...others } = facts;
   return [name, listed(endpoint === facts["pool"] ? others : facts).join(" · ")];

@@ -6,7 +6,7 @@ import { duration, number } from "../common/format.js";
 /** @typedef {import("./model.js").Model} Model */
 
 /** @type {{ [kind: string]: string }} */
-const KINDS = { green: "green tokens", yellow: "yellow tokens", resync: "tokens after threshold changes" };
+const KINDS = { green: "green tokens", yellow: "yellow tokens" };
 
 /** @type {{ [kind: string]: string }} what the words mean that the page uses for processes */
 const ABOUT = {

@@ -17,7 +17,7 @@ from evenly.live.demo.fleet.report import FleetReport
 from evenly.live.demo.fleet.stack import FleetStack
 from evenly.live.demo.fleet.traffic import FleetTraffic
 from evenly.live.demo.plan import POOLS, Window
-from evenly.live.demo.run import FRAME_INTERVAL_S, POLL_INTERVAL_S
+from evenly.live.demo.run import INTERVAL_S
 from evenly.live.demo.traffic import Session
 from evenly.live.demo.window_report import WindowReport
 from evenly.live.store.base import PoolState
@@ -126,12 +126,12 @@ class FleetRun:
             view = self._watch.view
             if view is not None:
                 self._thresholds.append((self._traffic.now, view.threshold))
-            await asyncio.sleep(POLL_INTERVAL_S)
+            await asyncio.sleep(INTERVAL_S)
 
     async def _draw(self) -> None:
         while True:
             self._show(self._frame())
-            await asyncio.sleep(FRAME_INTERVAL_S)
+            await asyncio.sleep(INTERVAL_S)
 
     def _frame(self) -> FleetFrame:
         time = self._traffic.now
