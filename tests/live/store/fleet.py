@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from evenly.core.protocol import PoolPeer, ToDispatcher
 from evenly.live.store.base import FleetSettings, FleetState, Placement, Store, next_order
-from evenly.live.store.valkey import ValkeyStore
+from evenly.live.store.valkey import UnplacedError, ValkeyStore
 from evenly.live.store_url import parse_store_url
 from tests.live.processes import PATIENCE
 from tests.live.stores import StoreServer
@@ -23,14 +23,23 @@ class Agents:
         self.peers: dict[str, PoolPeer] = {}
         self.store: Store | None = None
         self.replies = 0
+        self._capacities: dict[str, int | None] = {}
         self._messages: set[asyncio.Task[None]] = set()
 
     async def _exchange(self, message: ToDispatcher) -> None:
         assert self.store is not None
-        reply = await self.store.receive(message)
+        try:
+            reply = await self.store.receive(message)
+        except UnplacedError:  # a failover store does the same
+            await self._register(str(message.report.pool))
+            reply = await self.store.receive(message)
         if reply is not None:
             self.replies += 1
             self.peers[str(message.report.pool)].receive(reply)
+
+    async def _register(self, pool: str) -> None:
+        assert self.store is not None
+        await self.store.register(pool, incarnation=1, address=f"http://{pool}", capacity=self._capacities[pool])
 
     def say(self, message: ToDispatcher | None) -> None:
         """Carry a message to the dispatcher, and its reply back."""
@@ -48,7 +57,8 @@ class Agents:
         assert self.store is not None
         for pool in pools:
             self.peers[pool] = PoolPeer(pool, incarnation=1)
-            await self.store.register(pool, incarnation=1, address=f"http://{pool}", capacity=capacity)
+            self._capacities[pool] = capacity
+            await self._register(pool)
             self.say(self.peers[pool].heartbeat())
         await self.quiet()
 

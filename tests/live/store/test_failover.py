@@ -389,7 +389,7 @@ def test_many_outages_do_not_take_the_terms_into_the_far_future(own_server: Stor
 
 
 def test_an_order_that_older_data_lacks_is_given_again(own_server: StoreServer) -> None:
-    """A replica without the last writes takes over: it still has the drain, and not its end, or the other way round."""
+    """A replica without the last writes takes over: it has a drain that has ended, or lacks one."""
 
     async def run(before: bool) -> None:
         store, _, agents, _ = make(own_server)

@@ -196,6 +196,7 @@ def test_picks_are_uniform(server: StoreServer, batch: int) -> None:
         for number in range(pools):
             peer = PoolPeer(f"pool-{number}", incarnation=1)
             peer.begin("a session")
+            await store.register(f"pool-{number}", incarnation=1, address="http://a", capacity=None)
             await store.receive(peer.heartbeat())
         counts: Counter[str] = Counter()
         for _ in range(picks // batch // 10):
