@@ -1,5 +1,6 @@
 """The `evenly` command, and `python -m evenly`. Imports wait, so that Ctrl-C is caught from the first moment."""
 
+import errno
 import os
 import signal
 import sys
@@ -7,6 +8,7 @@ from types import FrameType
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+WRITE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}  # of an open stream
 LIVE = {"agent", "demo", "gateway", "picker"}
 
 
@@ -29,13 +31,13 @@ def run() -> None:
     except BrokenPipeError:  # the reader, `head` for example, has read enough
         _drop_output()
         code = 1
-    except OSError as error:
-        _drop_output()
-        code = _complain(f"Cannot write the output: {error.strerror}.", 1)
-    except Exception:
-        if not interrupted:
+    except Exception as error:
+        if isinstance(error, OSError) and (sentence := _explained(error)):
+            code = _complain(sentence, 1)
+        elif interrupted:
+            code = INTERRUPTED
+        else:
             raise
-        code = INTERRUPTED
     if code == INTERRUPTED:
         exec("")  # under `python -m`, CPython dies of SIGINT if an exec of a string was interrupted
         print("Stopped.", file=sys.stderr)
@@ -72,6 +74,19 @@ def _open_standard_streams() -> None:
                 os.close(null)
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w")
+
+
+def _explained(error: OSError) -> str:
+    """Return a sentence about an error that is no bug: that of a file, or of the output, which is given up then.
+
+    Writing to an open stream names no file. Nor does what a bug would raise, such as an error of a socket.
+    """
+    if error.filename is not None:
+        return f"{error.strerror}: {str(error.filename)!r}."
+    if error.errno in WRITE_ERRORS or hasattr(error, "characters_written"):  # a stream that would block
+        _drop_output()
+        return f"Cannot write the output: {error.strerror}."
+    return ""
 
 
 def _drop_output() -> None:

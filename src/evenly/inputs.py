@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import wraps
 from numbers import Integral, Number, Real
+from typing import Any, TypeVar
 
 from evenly.errors import InputError
 
+# Former names, and rho, as papers call the load. Also in files and sweeps.
+OTHER_NAMES = {"choices": "sample_size", "initial": "initial_tasks", "rho": "load"}
+
+_Accepting = TypeVar("_Accepting", bound=Callable[..., Any])
 _SHOWN = 60  # characters of a rejected value
 _PLAIN = re.compile(r"[0-9.eE+-]{1,40}")  # Python also reads 1_0, spaces, and digits of other scripts
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")  # of an object without a repr of its own
@@ -97,6 +103,27 @@ def true_or_false(name: str, value: object) -> bool:
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise InputError(f"{name} must be true or false, not {shown(value)}.")
     return bool(value)
+
+
+def accept_other_names(function: _Accepting) -> _Accepting:
+    """Let a function, or the constructor of a class, accept the other names of its keywords."""
+    if isinstance(function, type):
+        function.__init__ = accept_other_names(function.__init__)  # type: ignore[misc]
+        return function
+
+    @wraps(function)
+    def renaming(*arguments: Any, **values: Any) -> Any:  # noqa: ANN401
+        return function(*arguments, **with_new_names(values))
+
+    return renaming  # type: ignore[return-value]
+
+
+def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values under the current names; reject a name given in both spellings."""
+    for name, new in OTHER_NAMES.items():
+        if name in values and new in values:
+            raise InputError(f"Give {new} once: {name} is another name of it.")
+    return {OTHER_NAMES.get(name, name): value for name, value in values.items()}
 
 
 def _as_float(value: object) -> float:

@@ -110,6 +110,11 @@ def test_a_prediction_names_the_keys_that_it_leaves_out(run: Run, write: Write) 
         outcome = run(command, "--scenario", path, "--json")
         assert outcome.code == 0 and outcome.json()
         assert outcome.err == f"evenly: the prediction is for a system without {left_out}, which the file has.\n"
+    exact = run("exact", "--scenario", write('sizes = "2*1,2*4"\nload = 2\n'))
+    assert exact.code == 2
+    assert exact.err == (
+        "evenly: An exact solution is for pools of one size: give --pools in place of the file's sizes.\n"
+    )
     sized = run("fluid", "--scenario", write('sizes = "2*1,2*4"\nload = 2\nhorizon = 3\n'))
     assert sized.code == 0 and "without sizes" in sized.err
 

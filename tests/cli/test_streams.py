@@ -1,6 +1,7 @@
 """Standard streams that are closed or full."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -45,6 +46,53 @@ def test_a_full_disk_is_named(command: str) -> None:
     outcome = shell(f"env -u PYTHONUNBUFFERED {sys.executable} -m evenly {command} > /dev/full")
     assert outcome.stderr == "evenly: Cannot write the output: No space left on device.\n"
     assert outcome.returncode == 1
+
+
+FAILING = """
+import socket, subprocess
+import evenly.cli.main
+from evenly.__main__ import run
+
+def main(arguments):
+    {}
+
+evenly.cli.main.main = main
+run()
+"""
+
+
+def failing(statement: str) -> subprocess.CompletedProcess[str]:
+    script = FAILING.format(statement)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+
+def test_an_error_of_a_file_names_the_file() -> None:
+    """Nothing is wrong with the output: an exec was denied."""
+    done = failing('subprocess.run(["/dev/null"])')
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "evenly: Permission denied: '/dev/null'.\n")
+
+
+@pytest.mark.parametrize(
+    "bug",
+    ['socket.create_connection(("127.0.0.1", 0))', 'raise OSError("of our own")', "raise BlockingIOError(11)"],
+)
+def test_an_error_that_is_a_bug_shows_where(bug: str) -> None:
+    done = failing(bug)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr and "Cannot write" not in done.stderr
+
+
+def test_a_stream_that_would_block_cannot_be_written() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with os.fdopen(reader, "rb"), os.fdopen(writer, "wb", buffering=0) as pipe:
+        while pipe.write(bytes(4096)):  # None once it is full
+            pass
+        command = ["env", "-u", "PYTHONUNBUFFERED", sys.executable, "-m", "evenly", "--help"]
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("evenly: Cannot write the output: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_reader_that_has_read_enough_is_no_error() -> None:

@@ -60,6 +60,23 @@ def test_the_answer_comes_first(run: Run, log: Path, tmp_path: Path) -> None:
     assert only.out.startswith("3 servers now, the fullest with ") and only.code == 0
 
 
+@pytest.mark.parametrize("policy", ["random", "threshold", "jsq", "observed"])
+def test_the_answer_has_least_conn_whatever_is_replayed(run: Run, log: Path, policy: str) -> None:
+    options = ("--limit", "3", *WINDOW)
+    all_of_them = run("whatif", log, "--policies", "jsq,random,threshold", *options, "--json").json()
+    [least] = [each["sizing"]["servers"] for each in all_of_them["policies"] if each["policy"] == "jsq"]
+    outcome = run("whatif", log, "--policies", policy, *options)
+    assert re.match(
+        r"3 servers now\. Needed for at most 3 sessions on each, 99\.9 % of the time: "
+        rf"(\d+ with {policy}[^;]*; )?{least} with jsq \(least_conn on one proxy\)\.\n",
+        outcome.out,
+    )
+    assert ("\n jsq " in outcome.out) == (policy == "jsq")
+    found = run("whatif", log, "--policies", policy, *options, "--json").json()
+    assert [each["policy"] for each in found["policies"]] == [policy] * (policy != "observed")
+    assert found["least_conn"]["servers"] == all_of_them["least_conn"]["servers"] == least
+
+
 def test_json_has_the_keys_of_the_contract(run: Run, log: Path) -> None:
     found = run("whatif", log, "--alpha", "0.5", "--limit", "3", *WINDOW, "--json").json()
     assert found["sessions"] == 200 and found["skipped"] == 1 and found["bad_lines"][0]["line"] == 202

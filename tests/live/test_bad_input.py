@@ -62,6 +62,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
             ("--listen", ":8080"),
             "':8080' has no host: write 127.0.0.1:8080 for this machine only, or 0.0.0.0:8080 to listen on all",
         ),
+        (("--pool", ":19001"), "':19001' has no host: write 127.0.0.1:19001 for this machine."),
         (("--pool", "h\u00f6st:80"), "xn--"),
         (("--config", ""), "--config must name a file, not ''."),
         (("--config", "/dev/zero"), "Cannot read /dev/zero more than once: it is not a regular file."),

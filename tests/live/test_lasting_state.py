@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ from evenly.live.addresses import Address
 from evenly.live.gateway.lasting_state import check_state_file, lasting_file
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
+from evenly.live.picker.state_file import PickerState
+from tests.live.processes import ask
+from tests.live.rig import Picker
 from tests.live.test_picker_server import ONE, TWO, make_server
 
 LISTEN = Address("127.0.0.1", 80)
@@ -85,3 +89,36 @@ async def generations(folder: Path) -> list[tuple[list[str], list[str]]]:
 def test_only_the_gateway_in_charge_writes_the_lasting_file(tmp_path: Path) -> None:
     one, two = str(ONE), str(TWO)
     assert asyncio.run(generations(tmp_path)) == [([], [one]), ([one], [one]), ([one], [one, two])]
+
+
+def state_of(pools: list[dict[str, object]], by_hand: list[dict[str, object]]) -> PickerState:
+    settings = {"listen": "127.0.0.1:4000", "pool": ["a:1", "b:1", "c:1"], "policy": "jsq"}
+    return PickerState.model_validate({"settings": settings, "pools": pools, "by_hand": by_hand})
+
+
+def test_pools_drained_and_removed_by_hand_are_counted() -> None:
+    """Of a, b, c and one of DNS: a is drained, b removed and still leaving, c removed and gone."""
+    pools = [{"address": "a:1", "draining": True}, {"address": "b:1", "draining": True, "leaving": True}]
+    state = state_of(pools, [{"address": "d:1", "removed": True, "listed": 0.0}])
+    configured = state.settings.fixed
+    assert state.by_operator(configured) == (1, 3, 0)
+    assert state.by_operator(configured[:2]) == (1, 2, 0)  # c is no longer in the settings
+    more = state_of([*pools, {"address": "d:1"}], [{"address": "d:1", "removed": False, "listed": 0.0}])
+    assert more.by_operator(configured) == (1, 2, 1)
+    assert state_of([], []).by_operator([]) == (0, 0, 0)
+
+
+def test_a_restart_with_all_pools_drained_or_removed_is_a_warning(tmp_path: Path) -> None:
+    pools = [f"127.0.0.1:{port}" for port in (9, 10)]
+    options = [word for pool in pools for word in ("--pool", pool)]
+    with Picker(*options, "--policy", "jsq", "--state-file", str(tmp_path / "state.json")) as picker:
+        for step, method, path in ((0, "POST", f"/pools/{pools[0]}/drain"), (1, "DELETE", f"/pools/{pools[1]}")):
+            picker.wait()
+            assert ask(picker.admin, path, method)[0] == 200, step
+            assert picker.kill(signal.SIGTERM) == 0
+            picker.start()
+        picker.wait()
+        events = [json.loads(line) for line in picker.output().splitlines() if line.startswith('{"time"')]
+    read = [event for event in events if event["event"] == "state read"]
+    found = [(event["drained"], event["removed"], event["level"]) for event in read]
+    assert found == [(1, 0, "info"), (1, 1, "warning")]

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -35,6 +36,14 @@ class Written:
         self.log = Log(self.stream, clock=lambda: self.now)
         self.thresholds = ThresholdLog(self.log, clock=lambda: self.now)
 
+    def goes(self, *thresholds: int, seconds: float = 0.0) -> list[tuple[int, int]]:
+        """Go from one threshold to the next, each for some seconds. Return where all lines begin and end."""
+        for before, threshold in pairwise(thresholds):
+            self.thresholds.changed(before=before, threshold=threshold)
+            self.now += seconds
+            self.thresholds.catch_up()
+        return [(line["before"], line["threshold"]) for line in self.lines()]
+
     def lines(self) -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in self.stream.getvalue().splitlines()]
         return [line for line in lines if line["event"] == "threshold changed"]
@@ -42,11 +51,10 @@ class Written:
 
 def test_changes_that_share_a_line_keep_their_range() -> None:
     written = Written()
-    for threshold in (2, 4, 9, 2, 5):
-        written.thresholds.changed(before=1, threshold=threshold)
+    written.goes(1, 2, 4, 9, 2, 5)
     written.now += INTERVAL_S
     written.thresholds.catch_up()
-    facts = {"before": 1, "threshold": 5, "lowest": 1, "highest": 9}
+    facts = {"before": 2, "threshold": 5, "lowest": 2, "highest": 9}
     assert [facts.items() <= line.items() for line in written.lines()] == [False, True]
 
 
@@ -73,6 +81,47 @@ def test_a_threshold_that_is_back_where_it_was_is_no_news() -> None:
     written.thresholds.catch_up()
     written.thresholds.close()
     assert [(line["before"], line["threshold"]) for line in written.lines()] == [(32, 33)]
+
+
+@pytest.mark.parametrize("seconds", [0.7, 7.0, 70.0])
+def test_a_threshold_that_flickers_is_logged_once(seconds: float) -> None:
+    written = Written()
+    assert written.goes(10, *20 * (11, 10), seconds=seconds) == [(10, 11)]
+    assert written.goes(10, 11, 12, seconds=INTERVAL_S)[1:] == [(11, 12)]  # and a change after that at once
+    assert written.goes(12, *20 * (11, 12), seconds=seconds)[2:] == []
+
+
+def test_three_thresholds_that_take_turns_are_logged_until_a_line_has_the_middle() -> None:
+    written = Written()
+    for _ in range(100):
+        written.goes(10, 11, 12, 11, 10, seconds=3.0)
+    assert len(written.lines()) <= 4
+
+
+def test_every_step_of_a_drift_is_logged_at_once() -> None:
+    written = Written()
+    steps = [10, 11, 12, 13, 12, 11, 10, 9]
+    written.goes(*steps, seconds=INTERVAL_S)
+    # 12 is next to 13, and in the range of its line; then each is new again.
+    assert written.goes() == [(10, 11), (11, 12), (12, 13), (13, 11), (11, 10), (10, 9)]
+
+
+def test_a_change_after_a_rise_that_shared_a_line_is_logged_at_once() -> None:
+    written = Written()
+    written.goes(*range(41), seconds=0.1)
+    written.now += INTERVAL_S
+    written.thresholds.catch_up()
+    assert written.goes() == [(0, 1), (1, 40)]
+    written.now += INTERVAL_S
+    assert written.goes(40, 20)[2:] == [(40, 20)]
+
+
+def test_one_more_step_that_stays_is_logged_when_its_time_has_come() -> None:
+    written = Written()
+    written.goes(10, 11, 12, seconds=3.0)
+    written.now += INTERVAL_S
+    written.thresholds.catch_up()
+    assert written.goes() == [(10, 11), (11, 12)]
 
 
 Steps = st.lists(st.tuples(st.floats(0, 3), st.integers(-3, 3)), max_size=60)

@@ -140,6 +140,7 @@ TAILS = [
     (' "-" "host" rt=0.606 ua="10.0.0.6:80, 10.0.0.7:80" us="502, 200" ut="0.001, 0.604"', ("10.0.0.7:80",)),
     (" 0.606 0.605 unix:/run/a.sock", ("unix:/run/a.sock",)),
     (' 0.606 "9999.000" "rt=9.000" x="rt=9.000" host="6.6.6.6:6" ua="Mozilla/5.0 (X11; rv:109.0)"', ()),
+    (' "9.000" "0.606"', ()),  # the last in quotes, if most lines have that
 ]
 
 
@@ -152,15 +153,63 @@ def test_the_request_time_after_the_combined_format(write: Write, tail: str, ser
     assert any("names a server" in note for note in log.notes) == (not servers)
 
 
-@pytest.mark.parametrize("tail", ["", " 123456", ' "9.000"', ' x="rt=9.000" urt=0.606'])
+@pytest.mark.parametrize("tail", ["", " 123456", ' "9.000" "-"', ' x="rt=9.000" urt=0.606'])
 def test_without_a_request_time_the_refusal_names_it(write: Write, tail: str) -> None:
-    with pytest.raises(InputError, match=r"no durations .* \$request_time is read, as 0.606, rt=0.606 .*msec="):
+    with pytest.raises(InputError, match=r"it has no request time\. .* \$request_time is read, as 0.606, .*msec="):
         read_log(write(support.COMBINED.rstrip() + tail + "\n"))
+
+
+@pytest.mark.parametrize(
+    "tail", [" 0.6s", " 606ms", " 0,606", ' "0.606s"', " rt=0.6s", ' rt="-"', " urt=1.0 0.606123"]
+)
+def test_a_time_that_nginx_would_write_otherwise_is_named(write: Write, tail: str) -> None:
+    log = read_log(write(support.INGRESS + support.COMBINED.rstrip() + tail + "\n"))
+    value = tail.rsplit(maxsplit=1)[-1].removeprefix("rt=").strip('"')
+    reason = f"its time '{value}' is not as nginx writes it: seconds with three decimals, 0.606"
+    assert [bad.reason for bad in log.bad_lines] == [reason]
 
 
 def test_a_combined_line_without_a_request_time_is_bad(write: Write) -> None:
     log = read_log(write(support.INGRESS + support.COMBINED))
-    assert (log.skipped, log.bad_lines[0].reason) == (1, "its duration is not a number")
+    assert (log.skipped, log.bad_lines[0].reason) == (1, "it has no request time")
+
+
+@pytest.mark.parametrize("before", [60, 20_000])  # more than the lines that tell the format, and than one read
+def test_request_times_that_come_later(write: Write, before: int) -> None:
+    log = read_log(write(before * support.COMBINED + 200 * support.INGRESS))
+    assert (log.format, log.lines, log.skipped, len(log)) == ("nginx-combined", before + 600, before, 400)
+
+
+def test_msec_and_the_request_time_that_come_later(write: Write) -> None:
+    log = read_log(write(60 * support.COMBINED + 20 * support.NGINX))
+    assert (log.format, log.skipped, len(log)) == ("nginx-combined", 60, 40)
+    assert log.origin == pytest.approx(1794962973.071 - 0.606, abs=1e-6)
+
+
+def test_lines_without_a_session_are_read_up_to_a_bound(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenly.logs.read._MAX_WITHOUT", 20_000)
+    path = write(60_000 * support.COMBINED + support.INGRESS)
+    with pytest.raises(InputError, match="it has no request time"):
+        read_log(path)
+    assert len(read_log(path, format="nginx-combined")) == 2
+
+
+@pytest.mark.parametrize(
+    "tail", ["{} 0.606", 'msec={} request_time=0.606 "agent"', "0.606 {}", '{} "-" "agent" 0.606']
+)
+def test_msec_beside_the_request_time_is_the_end(write: Write, tail: str) -> None:
+    head = '127.0.0.1 [18/Nov/2026:00:49:33 +0000] "GET / HTTP/1.1" 200 '
+    ends = [1794962973.071, 1794962973.383]
+    log = read_log(write("".join(f"{head}{tail.format(f'{end:.3f}')}\n" for end in ends)))
+    assert log.format == "nginx-combined"
+    assert log.origin + log.starts + log.durations == pytest.approx(ends, abs=1e-6)
+    assert [note for note in log.notes if "whole seconds" in note] == []
+
+
+def test_one_client_cannot_send_a_request_time_in_quotes(write: Write) -> None:
+    main = support.COMBINED.rstrip() + ' "{}"\n'  # X-Forwarded-For, as in nginx's format `main`
+    with pytest.raises(InputError, match="it has no request time"):
+        read_log(write(3 * main.format("-") + main.format("0.606")))
 
 
 def test_nginx_json(write: Write) -> None:
@@ -170,9 +219,39 @@ def test_nginx_json(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
+    "time", ['"time_iso8601":"2026-11-18T01:49:33+01:00"', '"time_local":"18/Nov/2026:01:49:33 +0100"']
+)
+def test_nginx_json_in_whole_seconds(write: Write, time: str) -> None:
+    lines = f'{{{time},"request_time":0.606}}\n{{{time},"request_time":"0.308","upstream_addr":"10.0.0.7:80"}}\n'
+    log = read_log(write(lines))
+    assert (log.format, log.utc_offset_known) == ("nginx-json", True)
+    assert log.origin + log.starts + log.durations == pytest.approx([NOVEMBER + AT + 33])
+    assert any("whole seconds" in note for note in log.notes)
+
+
+def test_nginx_json_with_both_times_has_exact_ends(write: Write) -> None:
+    line = '{"time_local":"18/Nov/2026:01:49:33 +0100","msec":1794962973.071,"request_time":0.606}\n'
+    log = read_log(write(line))
+    assert log.origin == pytest.approx(1794962973.071 - 0.606, abs=1e-6)
+    assert not any("whole seconds" in note for note in log.notes)
+
+
+def test_a_server_that_json_does_not_name_is_pointed_out(write: Write) -> None:
+    log = read_log(write('{"msec":1794962973.071,"request_time":0.606}\n'))
+    assert log.notes == ("No line names a server: log $upstream_addr too, and what really happened is compared.",)
+
+
+@pytest.mark.parametrize("time", ["7", '"18/Nov/2026"', '"18/Nix/2026:01:49:33 +0100"', "null", '"x"'])
+def test_nginx_json_with_a_time_that_is_none(write: Write, time: str) -> None:
+    log = read_log(write(support.NGINX_JSON + f'{{"time_local":{time},"request_time":0.606}}\n'))
+    assert [bad.reason for bad in log.bad_lines] == ["its start is not a time"]
+
+
+@pytest.mark.parametrize(
     ("line", "reason"),
     [
         ("{nonsense", "it is not JSON"),
+        ('{"request_time":1}', "it has no key msec, time_iso8601 or time_local"),
         ("[1]", "it is not a JSON object"),
         ('{"msec":1}', "it has no key request_time"),
     ],

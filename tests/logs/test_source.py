@@ -133,7 +133,10 @@ def test_an_endless_line_is_refused_in_bounded_memory() -> None:
         ("start,duration\n1,2\n".encode("utf-16"), "it is not text"),
         (b"hello world\nhow are you\n", "Cannot tell the format of"),
         (b"{not json\n", "Cannot tell the format of"),
-        (b'{"request_time":1}\n', "needs the keys start_time and duration, as of Envoy, or msec and request_time"),
+        (
+            b'{"request_time":1}\n',
+            "or request_time and one of msec, time_iso8601 and time_local, as of nginx",
+        ),
         (support.COMBINED.encode(), "log_format evenly '"),
         (b"start,duration\n5,-1\n", "it ends before it starts"),
         (b"start,end\n5,4\n", "it ends before it starts"),

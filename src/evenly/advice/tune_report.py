@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.errors import InputError
 from evenly.frames import Tabular
-from evenly.inputs import whole_number
+from evenly.inputs import accept_other_names, whole_number
 from evenly.theory import tuning
 from evenly.theory.inputs import plain_alpha, positive_load
 from evenly.theory.settling import Settling, predict_settling
@@ -141,6 +141,7 @@ class TuneReport(Tabular):
         return rows
 
 
+@accept_other_names
 def tune(
     *,
     load_max: float | None = None,

@@ -13,7 +13,7 @@ import typer
 
 from evenly.errors import InputError
 from evenly.files import check_writable, path_text, read_toml
-from evenly.inputs import finite_number, shown, true_or_false
+from evenly.inputs import OTHER_NAMES, finite_number, shown, true_or_false
 from evenly.policies import DEFAULT, PARAMETERS, POLICIES, check_distinct, check_parameters, find_policy
 
 if TYPE_CHECKING:
@@ -164,8 +164,6 @@ def _check_targets(request: Request) -> None:
 def read_file(path: Path) -> dict[str, Any]:
     """Return the values of a scenario file by the names of their options."""
     raw = read_toml(path)
-    from evenly.sim.other_names import OTHER_NAMES
-
     known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS, *_SWEEP_KEYS]
     values: dict[str, Any] = {}
     for written, value in raw.items():

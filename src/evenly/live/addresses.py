@@ -99,8 +99,11 @@ def weight_text(weight: float) -> str:
 
 
 @lru_cache(maxsize=2 * MAX_POOLS)  # every session names the pool that serves it
-def parse_address(text: str) -> Address:
-    """Read HOST:PORT. Every host has one spelling: names in lower case, IPv4-mapped addresses as IPv4."""
+def parse_address(text: str, *, listening: bool = False) -> Address:
+    """Read HOST:PORT. Every host has one spelling: names in lower case, IPv4-mapped addresses as IPv4.
+
+    `listening` is for an address that we listen on, which may be all of this machine.
+    """
     match = _FORM.fullmatch(text)
     if match is None and _BARE_IPV6.fullmatch(text):
         raise InputError(f"An IPv6 address needs brackets, as in [::1]:80, not {shown(text)}.")
@@ -108,10 +111,8 @@ def parse_address(text: str) -> Address:
         raise InputError(f"An address must be HOST:PORT with a port up to 65535, not {shown(text)}.")
     if match["host"] == "":
         port = match["port"]
-        raise InputError(
-            f"{shown(text)} has no host: write 127.0.0.1:{port} for this machine only, or 0.0.0.0:{port} to "
-            "listen on all of its addresses."
-        )
+        everywhere = f" only, or 0.0.0.0:{port} to listen on all of its addresses" if listening else ""
+        raise InputError(f"{shown(text)} has no host: write 127.0.0.1:{port} for this machine{everywhere}.")
     host = _checked_host(match["host"], text) if match["ipv6"] is None else _checked_ipv6(match["ipv6"], text)
     return Address(host, int(match["port"]))
 

@@ -15,7 +15,8 @@ from evenly.live.addresses import Address
 
 MAX_LINES_PER_SECOND = 100
 KEPT_LINES = 500  # for the dashboard
-# The level of a line follows from its name, in all processes alike. What is not listed is "info".
+# The level of a line follows from its name, in all processes alike, unless `level` is among its facts. What is not
+# listed is "info".
 _ERRORS = ("fault", "envoy died", "envoy killed", "envoy cannot start", "picker died", "picker cannot start")
 _WARNINGS = (
     *("pool failing", "pool silent", "pool not added", "pool rejected", "pool speaks another protocol"),

@@ -66,7 +66,7 @@ def _text(value: object) -> str:
 def _address(value: object) -> Address:
     if isinstance(value, Address):
         return value
-    return parse_address(_text(value))
+    return parse_address(_text(value), listening=True)
 
 
 def _pool(value: object) -> WeightedPool | PoolSource:

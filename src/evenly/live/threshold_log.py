@@ -14,53 +14,64 @@ _RETRY_S = 1.0  # until a line is tried again that the log left out
 
 
 @dataclass(slots=True)
-class _Changes:
-    """Changes that are not logged yet: where they began and ended, and their range."""
+class _Range:
+    """The range of some thresholds."""
 
-    before: int
-    threshold: int
     lowest: int
     highest: int
+
+    def add(self, threshold: int) -> None:
+        self.lowest, self.highest = min(self.lowest, threshold), max(self.highest, threshold)
+
+    def __contains__(self, threshold: int) -> bool:
+        return self.lowest <= threshold <= self.highest
 
 
 class ThresholdLog:
     """Writes `threshold changed` at once, and then at most once per `INTERVAL_S`, with the changes since.
 
-    A threshold that is back where the last line left it is no news: each line begins where the one before ended.
+    Each line begins where the one before ended. At a steady load, the threshold goes back and forth between two
+    neighbors for ever. So a threshold next to that of the last line is no news if that line had it in its range,
+    or if the threshold had it since and left it again. The last line has the last threshold in any case.
     """
 
     def __init__(self, log: Log, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._log = log
         self._clock = clock
         self._due = -inf
-        self._waiting: _Changes | None = None
+        self._logged: int | None = None  # the threshold of the last line; before the first, where it began
+        self._threshold = 0
+        self._known = self._since = _Range(0, 0)  # that of the last line and what was left since; since that line
 
     def changed(self, *, before: int, threshold: int) -> None:
         """Log a change."""
-        lowest, highest = min(before, threshold), max(before, threshold)
-        if self._waiting is not None:
-            before = self._waiting.before
-            lowest, highest = min(lowest, self._waiting.lowest), max(highest, self._waiting.highest)
-        self._waiting = _Changes(before, threshold, lowest, highest)
+        if self._logged is None:
+            self._logged, self._known, self._since = before, _Range(before, before), _Range(before, before)
+        self._known.add(before)
+        self._since.add(before)
+        self._since.add(threshold)
+        self._threshold = threshold
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Write the changes that wait, if their time has come. To be called now and then."""
-        if self._clock() >= self._due:
+        """Write the changes that wait, if they are news and their time has come. To be called now and then."""
+        if self._logged is None or self._clock() < self._due:
+            return
+        if abs(self._threshold - self._logged) > 1 or self._threshold not in self._known:
             self.close()
 
     def close(self) -> None:
         """Write the changes that wait, if they lead to another threshold."""
-        waiting = self._waiting
-        if waiting is None or waiting.before == waiting.threshold:
+        if self._logged is None or self._threshold == self._logged:
             return
         written = self._log.offer(
             "threshold changed",
-            before=waiting.before,
-            threshold=waiting.threshold,
-            lowest=waiting.lowest,
-            highest=waiting.highest,
+            before=self._logged,
+            threshold=self._threshold,
+            lowest=self._since.lowest,
+            highest=self._since.highest,
         )
         self._due = self._clock() + (INTERVAL_S if written else _RETRY_S)
         if written:
-            self._waiting = None
+            self._logged, self._known = self._threshold, self._since
+            self._since = _Range(self._threshold, self._threshold)

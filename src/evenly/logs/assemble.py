@@ -41,8 +41,10 @@ def assemble(collector: Collector, parser: Parser, notes: list[str]) -> SessionL
     if not has_clock and earliest < 0:
         notes.append(f"The first session began {-earliest:g} seconds before the log's time 0; that is time 0 now.")
     used = np.unique(sessions.servers[sessions.servers >= 0])
-    if not len(used) and parser.whole_seconds:
-        notes.append("No line names a server: log $upstream_addr too, and what really happened is compared.")
+    if not len(used) and parser.server_field:
+        notes.append(
+            f"No line names a server: log {parser.server_field} too, and what really happened is compared."
+        )
     names = list(collector.server_names)
     codes = np.full(len(names) + 1, -1, np.int32)  # the last is for -1
     codes[used] = np.arange(len(used))

@@ -12,7 +12,7 @@ from evenly.logs.csv_lines import AzureFunctions, BurstGpt, CsvParser, Recorded,
 from evenly.logs.envoy import EnvoyText
 from evenly.logs.haproxy import HAProxy
 from evenly.logs.json_lines import EnvoyJson, NginxJson, decoded
-from evenly.logs.nginx import COMBINED, LOG_FORMAT, NginxCombined, NginxText
+from evenly.logs.nginx import NginxCombined, NginxText
 from evenly.logs.parser import Parser, PatternParser
 from evenly.logs.record import MARK
 from evenly.logs.values import UNITS
@@ -68,16 +68,10 @@ def detect(texts: list[str], file: str, *, columns: Mapping[str, str] | None = N
         return found
     if any("\0" in line for line in lines):
         raise InputError(f"Cannot read {file}: it is not text.")
-    if any(COMBINED.search(line) for line in lines):
-        raise InputError(
-            f"{file} has no durations that evenly can read: the stock formats of nginx and Apache have none. "
-            f"After the status, nginx's $request_time is read, as 0.606, rt=0.606 or request_time=0.606. Or add "
-            f"this line to http {{ }} and use it with access_log PATH evenly: {LOG_FORMAT}"
-        )
     if _json_lines(lines):
         raise InputError(
             f"Cannot tell the format of {file}: its JSON needs the keys start_time and duration, as of Envoy, or "
-            f"msec and request_time, as of nginx."
+            f"request_time and one of msec, time_iso8601 and time_local, as of nginx."
         )
     raise InputError(
         f"Cannot tell the format of {file} from its first line, {shown(shortened(lines[0]))}: "
@@ -91,7 +85,7 @@ def _detect(lines: list[str], columns: Mapping[str, str] | None) -> str | None:
         return Recorded.format
     for one in _json_lines(lines):
         for json_kind in _JSONS:
-            if all(key in one for key in json_kind.keys):
+            if not json_kind.missing(one):
                 return json_kind.format
     for kind in _TEXTS:
         if any((kind.sign or kind.pattern).search(line) for line in lines):

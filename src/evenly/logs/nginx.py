@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenly.inputs import shown
 from evenly.logs.batch import Batch
 from evenly.logs.parser import PatternParser, Row
 from evenly.logs.values import clf_times, numbers
@@ -19,10 +20,12 @@ LOG_FORMAT = (
 )
 _QUOTED = r'"[^"\\]*(?:\\.[^"\\]*)*"'  # neither nginx nor Apache writes a quote of the client's as it is
 _REQUEST = rf"\[(\d\d/[A-Z][a-z][a-z]/\d{{4}}:\d\d:\d\d:\d\d [-+]\d{{4}})\] {_QUOTED} \d{{3}} "
-COMBINED = re.compile(_REQUEST)
-_FIELD = rf'(?:[a-z_]+=)?(?:{_QUOTED}|[^\s"]+)'
 _FIELDS = re.compile(rf'(?:([a-z_]+)=)?(?:({_QUOTED})|([^\s"]+))')
 _TIME = re.compile(r"\d{1,9}\.\d{3}")  # nginx writes times in seconds to the millisecond
+_SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?")  # the same under a name: it need not be told from other numbers
+_MSEC = re.compile(r"\d{10}\.\d{3}")  # and $msec since 1970, in ten digits since 2001
+_QUOTED_TIME = re.compile(r'(?:^|\s)"(\d{1,9}\.\d{3})"\s*$')
+_OTHER_TIME = re.compile(r"\d+[.,]\d+(?:[mu]?s)?|\d+[mu]?s")  # as other programs write durations
 _ADDRESS = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\]):\d{1,5}|unix:\S+")
 _TIME_KEYS = ("rt", "request_time")
 _SERVER_KEYS = ("ups", "upstream", "upstream_addr", "ua")
@@ -59,41 +62,67 @@ class NginxCombined(PatternParser):
     """`[$time_local] "$request" $status` and what follows, `$request_time` among it, as in ingress-nginx.
 
     The request time has a name (`rt=0.606`), or it is the largest of the times without one: it covers those of the
-    upstream. What is in quotes, without a name that we know, is the client's.
+    upstream. What is in quotes, without a name that we know, is the client's, unless most lines end in a time in
+    quotes and have no other: one client cannot send that. The end is `$msec` where that is logged.
     """
 
     format: ClassVar[str] = "nginx-combined"
     title: ClassVar[str] = "nginx's combined format with $request_time added"
-    names_unserved = True
-    whole_seconds = True
-    pattern: ClassVar[re.Pattern[str]] = re.compile(rf"{_REQUEST}(?:\S+ {_QUOTED} {_QUOTED})?(.*)$")
-    sign: ClassVar[re.Pattern[str] | None] = re.compile(
-        rf'{_REQUEST}(?:{_FIELD} )*(?:(?:{"|".join(_TIME_KEYS)})="?)?{_TIME.pattern}(?:["\s]|$)'
+    hint: ClassVar[str] = (
+        "The stock formats of nginx and Apache have no request time. After the status, nginx's $request_time is "
+        "read, as 0.606, rt=0.606 or request_time=0.606. Or add this line to http { } and use it with access_log "
+        f"PATH evenly: {LOG_FORMAT}"
     )
+    names_unserved = True
+    server_field = "$upstream_addr"
+    pattern: ClassVar[re.Pattern[str]] = re.compile(rf"{_REQUEST}(?:(?:\d+|-) {_QUOTED} {_QUOTED})?(.*)$")
 
     def convert(self, groups: Sequence[Row], where: NDArray[np.intp], bad: list[tuple[int, str]]) -> Batch:
         """Return the sessions. nginx writes the time of the end."""
-        ends, tails = groups
-        found = [_time_and_server(tail) for tail in tails]
-        durations = numbers([time for time, _ in found])
+        seconds, tails = groups
+        found = [_fields(tail) for tail in tails]
+        untimed = [at for at, fields in enumerate(found) if not fields.time]
+        in_quotes = {at: match[1] for at in untimed if (match := _QUOTED_TIME.search(tails[at]))}
+        if 2 * len(in_quotes) > len(tails):
+            for at, time in in_quotes.items():
+                found[at] = found[at]._replace(time=time)
+        for at in untimed:
+            if not found[at].time:
+                bad.append((int(where[at]), _why_untimed(tails[at])))
+        timed = [at for at, fields in enumerate(found) if fields.time]
+        exact = numbers([found[at].msec or "nan" for at in timed])
+        rough = np.isnan(exact)
+        self.whole_seconds = self.whole_seconds or bool(rough.any())
+        ends = np.where(rough, clf_times([seconds[at] for at in timed]), exact)
+        durations = numbers([found[at].time for at in timed])
         return Batch(
-            where=where,
-            starts=clf_times(ends) - np.nan_to_num(durations),
+            where=where[timed],
+            starts=ends - durations,
             durations=durations,
-            servers=[server for _, server in found],
+            servers=[found[at].server for at in timed],
             bad=bad,
         )
 
 
-def _time_and_server(tail: str) -> tuple[str, str]:
-    """Return the request time and the server in what follows the status; empty where there is none."""
-    named, address = "", ""
+class _Fields(NamedTuple):
+    """What follows the status; empty where it is not there."""
+
+    time: str
+    server: str
+    msec: str
+
+
+def _fields(tail: str) -> _Fields:
+    """Return the request time, the server and `$msec`."""
+    named, address, msec = "", "", ""
     times: list[str] = []
     for key, quoted, bare in _FIELDS.findall(tail):
         if key in _TIME_KEYS:
             named = bare or quoted[1:-1]
         elif key in _SERVER_KEYS:
             address = bare or quoted[1:-1]
+        elif (key == "msec" or not key) and "." in bare and _MSEC.fullmatch(bare):
+            msec = bare
         elif key or quoted:
             continue
         elif address.endswith(",") or (":" in bare and _ADDRESS.match(bare)):
@@ -101,7 +130,17 @@ def _time_and_server(tail: str) -> tuple[str, str]:
         elif "." in bare and _TIME.fullmatch(bare):
             times.append(bare)
     server = last_upstream(address)
-    return named or max(times, key=float, default=""), server if _ADDRESS.fullmatch(server) else ""
+    time = named or max(times, key=float, default="")
+    return _Fields(time if _SECONDS.fullmatch(time) else "", server if _ADDRESS.fullmatch(server) else "", msec)
+
+
+def _why_untimed(tail: str) -> str:
+    """Return why a line has no session."""
+    for key, quoted, bare in _FIELDS.findall(tail):
+        value = bare or quoted[1:-1]
+        if key in _TIME_KEYS or (not key and _OTHER_TIME.fullmatch(value) and not _TIME.fullmatch(value)):
+            return f"its time {shown(value)} is not as nginx writes it: seconds with three decimals, 0.606"
+    return "it has no request time"
 
 
 def last_upstream(address: str) -> str:

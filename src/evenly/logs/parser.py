@@ -20,12 +20,14 @@ class Parser(ABC):
 
     format: ClassVar[str]
     title: ClassVar[str]  # as in "no line of FILE is a line of TITLE"
+    hint: ClassVar[str] = ""  # what to do if no line is
     written_at_end: bool | None = True  # None: the order of the lines tells
     repeats: bool = False  # several lines can be about one session
     names_unserved: bool = False  # a line can say that no server was reached
     clock: bool = True  # False: starts are no wall-clock times, however large
     utc_offset_known: bool = True
-    whole_seconds: bool = False  # the times of the lines have no fractions
+    whole_seconds: bool = False  # times of the lines have no fractions
+    server_field: ClassVar[str] = ""  # what to log for the servers, if the format can do without
     open_at_start: int = 0  # the first sessions of the log, which were open at its time 0
 
     @abstractmethod

@@ -18,6 +18,8 @@ from evenly.logs.record import LIVE
 from evenly.logs.session_log import SessionLog
 from evenly.logs.source import MAX_LINE, STDIN, Lines, is_parquet, log_name, read_lines
 
+_MAX_WITHOUT = 2_000_000  # lines without a session, after which the format that we took it for is wrong
+
 Progress = Callable[[float], None]
 
 
@@ -56,7 +58,10 @@ def read_log(
     if older:
         notes.append(f"{len(older) + 1} files were read: {name} and the older ones beside it.")
     try:
-        _gather(collector, parser, chain([begin], lines), file=path.name if older else "")
+        for part in chain([begin], lines):
+            _gather(collector, parser, [part], file=path.name if older else "")
+            if format is None and collector.lines > _MAX_WITHOUT and not collector.sessions:
+                break
         if not collector.sessions:
             raise _nothing_good(collector, parser, name)
     except InputError as error:
@@ -124,7 +129,7 @@ def _nothing_good(collector: Collector, parser: Parser, name: str) -> InputError
     bad = collector.bad_lines[0]
     return InputError(
         f"None of the {collector.lines:,} lines of {name} is a session of {parser.title}. Line {bad.number}, "
-        f"{shown(bad.text)}: {bad.reason}."
+        f"{shown(bad.text)}: {bad.reason}.{parser.hint and ' '}{parser.hint}"
     )
 
 

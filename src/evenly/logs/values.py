@@ -89,9 +89,16 @@ def clf_times(texts: Sequence[str]) -> Floats:
     known: dict[str, float] = {}  # many lines have the second of another one
     for text in texts:
         if text not in known:
-            offset = 3600 * int(text[22:24]) + 60 * int(text[24:26])
-            known[text] = _minute(text[:17]) + int(text[18:20]) - (offset if text[21] == "+" else -offset)
-    return np.array([known[text] for text in texts])
+            known[text] = _clf_time(text)
+    return np.array([known[text] for text in texts], np.float64)
+
+
+def _clf_time(text: str) -> float:
+    try:
+        offset = 3600 * int(text[22:24]) + 60 * int(text[24:26])
+        return _minute(text[:17]) + int(text[18:20]) - (offset if text[21] == "+" else -offset)
+    except (ValueError, IndexError):
+        return nan
 
 
 def _minute(text: str) -> float:

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from evenly.core import LearningRule
 from evenly.core.make import DEFAULT_SAMPLE_SIZE
 from evenly.errors import InputError
-from evenly.inputs import shown
+from evenly.inputs import accept_other_names, shown
 from evenly.policies import DEFAULT, PolicyInfo, find_policy
 from evenly.sim import start
 from evenly.sim.limits import DEFAULT_INTERVAL, DEFAULT_MARGIN
-from evenly.sim.other_names import accept_other_names
 from evenly.sim.scenario_checks import check
 from evenly.sim.sizes import best_index, most_tasks
 from evenly.workload.arrivals import ArrivalProcess, parse_arrivals

@@ -16,10 +16,9 @@ from numbers import Integral, Real
 from typing import Any, get_args, get_type_hints
 
 from evenly.errors import InputError
-from evenly.inputs import is_listing, shown, whole_number
+from evenly.inputs import OTHER_NAMES, is_listing, shown, whole_number
 from evenly.policies import own_name
 from evenly.sim import Scenario
-from evenly.sim.other_names import OTHER_NAMES
 from evenly.workload.arrivals import ArrivalProcess, parse_arrivals
 from evenly.workload.delay import parse_delay
 from evenly.workload.demand import Phase, parse_schedule

@@ -17,7 +17,7 @@ import numpy as np
 
 from evenly.errors import InputError
 from evenly.frames import Tabular
-from evenly.inputs import shown
+from evenly.inputs import accept_other_names, shown
 from evenly.policies import DEFAULT, LIMIT, POLICIES, check_parameters, find_policy
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly, optimal_thresholds
 from evenly.theory.inputs import checked_threshold, positive_load
@@ -146,6 +146,7 @@ class Equilibrium(Tabular):
         return rows
 
 
+@accept_other_names
 def predict_equilibrium(
     *,
     policy: str = DEFAULT,

@@ -13,6 +13,7 @@ from math import ceil, floor
 
 from scipy.optimize import brentq
 
+from evenly.inputs import accept_other_names
 from evenly.theory.equilibrium import predict_equilibrium
 from evenly.theory.inputs import exact_alpha, positive_load
 from evenly.theory.tuning import Alpha
@@ -34,6 +35,7 @@ def full_share(load: float, threshold: int) -> float:
     return float(predict_equilibrium(load=load, threshold=threshold).occupancy[threshold])
 
 
+@accept_other_names
 def can_settle_above(*, load: float, alpha: Alpha) -> bool:
     """Return True if a learned threshold can settle at floor(load) + 1, in the large-system limit.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenly.frames import Tabular
+from evenly.inputs import accept_other_names
 from evenly.theory.balance import optimal_thresholds
 from evenly.theory.inputs import checked_start, plain_alpha, positive_load
 from evenly.theory.tuning import (
@@ -131,6 +132,7 @@ class Settling(Tabular):
         ]
 
 
+@accept_other_names
 def predict_settling(*, load: float, alpha: Alpha, initial_tasks: float | Sequence[int] = 0.0) -> Settling:
     """Predict where and how soon the threshold settles under a load with an alpha, in the large-system limit.
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import ceil, floor, log
 
 from evenly.errors import InputError
-from evenly.inputs import whole_number
+from evenly.inputs import accept_other_names, whole_number
 from evenly.theory.inputs import checked_start, exact_alpha, positive_load
 
 Alpha = float | str | Decimal
@@ -71,6 +71,7 @@ def check_alpha_for_pools(alpha: Alpha, pools: int) -> None:
         )
 
 
+@accept_other_names
 def settled_threshold(*, load: float, alpha: Alpha) -> tuple[int, int]:
     """Return the paper's bounds on the threshold that learning settles at.
 
@@ -82,6 +83,7 @@ def settled_threshold(*, load: float, alpha: Alpha) -> tuple[int, int]:
     return ceil(exact) - 1, floor(exact / exact_alpha(alpha))
 
 
+@accept_other_names
 def is_optimal(*, load: float, alpha: Alpha) -> bool:
     """Return True if the paper's condition for settling at a fluid-optimal threshold holds.
 
@@ -96,6 +98,7 @@ def is_optimal(*, load: float, alpha: Alpha) -> bool:
     return exact / (floor(exact) + 1) < exact_alpha(alpha)
 
 
+@accept_other_names
 def settle_time_bound(*, load: float, alpha: Alpha, initial_tasks: float | Sequence[int] = 0.0) -> float | None:
     """Bound the time until the threshold settles at floor(load), in mean task times; tight from an empty system.
 
@@ -115,6 +118,7 @@ def settle_time_bound(*, load: float, alpha: Alpha, initial_tasks: float | Seque
     return max(log((start - exact) / room), 0.0) + fill
 
 
+@accept_other_names
 def settled_distance_bound(
     *, load: float, alpha: Alpha, initial_tasks: float | Sequence[int] = 0.0
 ) -> float | None:

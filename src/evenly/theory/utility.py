@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.frames import Tabular
+from evenly.inputs import accept_other_names
 from evenly.theory.inputs import positive_load
 from evenly.workload.pools import DEFAULT_UTILITY, PoolClass, Utility, find_utility, parse_sizes, sizes_text
 
@@ -66,6 +67,7 @@ class BestUtility(Tabular):
         ]
 
 
+@accept_other_names
 def predict_best_utility(
     *, sizes: str | Sequence[PoolClass], load: float, utility: str = DEFAULT_UTILITY
 ) -> BestUtility:

@@ -17,6 +17,7 @@ from evenly.whatif.replay import Replay
 from evenly.whatif.sizing import Sizing
 
 OBSERVED = "observed"
+LEAST_CONN = "jsq"  # what operators call it; with full knowledge, as a single proxy has
 CROWDED_WORDS = f"at least {CROWDED} sessions more than the average over servers, rounded up"
 _AS_EVEN, _NEARLY, _SLIGHTLY = 0.1, 0.5, 1.5  # sessions on the fullest server, beyond those with perfect balance
 

@@ -12,6 +12,7 @@ from evenly.frames import Table, Tabular, percent
 from evenly.logs import BadLine
 from evenly.whatif.numbers import counted
 from evenly.whatif.outcome import OBSERVED, Outcome
+from evenly.whatif.sizing import Sizing
 from evenly.whatif.window import Window
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class WhatIf(Tabular):
     mean_duration: of the sessions that begin in the window, in seconds.
     policies: what each policy would have done.
     observed: what really happened; None if the log names no servers.
+    least_conn: the servers that jsq needs for the limit, whether it is among the policies or not; None without a
+        limit.
     notes: sentences about what was assumed.
     """
 
@@ -73,6 +76,7 @@ class WhatIf(Tabular):
     mean_duration: float
     policies: tuple[Outcome, ...]
     observed: Outcome | None
+    least_conn: Sizing | None
     notes: tuple[str, ...]
 
     def __getitem__(self, policy: str) -> Outcome:
@@ -162,6 +166,7 @@ class WhatIf(Tabular):
             "policies": [each.to_dict() for each in self.policies],
             OBSERVED: None if self.observed is None else self.observed.to_dict(),
             "limit": self.limit,
+            "least_conn": None if self.least_conn is None else self.least_conn.to_dict(),
             "notes": [*log.notes, *self.notes],
         }
 

@@ -24,10 +24,10 @@ from evenly.sim.scenario import Scenario
 from evenly.sim.simulation import Tick
 from evenly.whatif.concurrency import Concurrency, concurrency
 from evenly.whatif.hours import Hours, hours_of
-from evenly.whatif.outcome import OBSERVED, Outcome, new_outcome
+from evenly.whatif.outcome import LEAST_CONN, OBSERVED, Outcome, new_outcome
 from evenly.whatif.replay import replay
 from evenly.whatif.result import LogFacts, WhatIf
-from evenly.whatif.sizing import TARGET, Hour, Shares, find_servers
+from evenly.whatif.sizing import TARGET, Hour, Shares, Sizing, find_servers
 from evenly.whatif.threads import run_jobs
 from evenly.whatif.tuned import tuned_alpha
 from evenly.whatif.window import Window, choose_window
@@ -144,7 +144,7 @@ def replay_log(
         tuned = tuned_alpha(count, peak, message_delay, mean, seed)
         plan = replace(plan, parameters={**given_parameters, "alpha": tuned})
     scenarios = [_scenario(plan, each, count) for each in _decided(names)]
-    outcomes = _run(plan, count, scenarios, held, read, _rest_of(progress, log))
+    outcomes, least_conn = _run(plan, count, scenarios, held, read, _rest_of(progress, log))
     happened = next((each for each in outcomes if each.policy == OBSERVED), None)
     began = (read.starts >= window.first) & (read.starts < window.last)
     facts = _facts(read, name, hours)
@@ -161,6 +161,7 @@ def replay_log(
         mean_duration=float(read.durations[began].mean()),
         policies=tuple(each for each in outcomes if each.policy != OBSERVED),
         observed=happened,
+        least_conn=least_conn,
         notes=(*left_out, *notes_of(facts, window, read, alpha=tuned, servers=count)),
     )
 
@@ -278,17 +279,21 @@ def _run(
     held: Concurrency,
     log: SessionLog,
     progress: Progress | None,
-) -> list[Outcome]:
-    """Run every policy, and what really happened first, in threads."""
+) -> tuple[list[Outcome], Sizing | None]:
+    """Run every policy, and what really happened first, in threads. With a limit, size the fleet for jsq too."""
     window = plan.window
     grid = np.linspace(window.begin, window.last, _PARTS + 1)
-    compile_given(scenarios)
+    least_conn = _scenario(plan, LEAST_CONN, servers)
+    to_size = plan.limit is not None and least_conn.policy not in [each.policy for each in scenarios]
+    compile_given([*scenarios, *([least_conn] if to_size else [])])
 
     def policy_job(scenario: Scenario) -> Callable[[Tick], Outcome]:
         def job(tick: Tick) -> Outcome:
             run = replay(scenario, plan.given, seed=plan.seed, stops=grid.tolist(), limit=plan.limit, tick=tick)
             outcome = new_outcome(run, grid, balanced=held.fullest_if_balanced(scenario.pools))
-            return outcome if plan.limit is None else _sized(plan, scenario, outcome, held, tick)
+            if plan.limit is None:
+                return outcome
+            return outcome.with_sizing(_sizing(plan, scenario, plan.hours.parts(held), tick))
 
         return job
 
@@ -299,14 +304,20 @@ def _run(
         run = replay(scenario, given, seed=plan.seed, stops=grid.tolist(), observed=True, tick=tick)
         return new_outcome(run, grid, balanced=held.fullest_if_balanced(pools), observed=True)
 
-    jobs = [policy_job(scenario) for scenario in scenarios]
+    jobs: list[Callable[[Tick], Outcome | Sizing]] = [policy_job(scenario) for scenario in scenarios]
     if log.servers is not None:
         jobs.insert(0, observed_job)
-    return run_jobs(jobs, usable_cores(), window.last, progress)
+    if to_size:
+        jobs.append(lambda tick: _sizing(plan, least_conn, {None: held}, tick))
+    found = run_jobs(jobs, usable_cores(), window.last, progress)
+    outcomes = [each for each in found if isinstance(each, Outcome)]
+    sizings = [each for each in found if isinstance(each, Sizing)]
+    sizings += [each.sizing for each in outcomes if each.policy == LEAST_CONN and each.sizing is not None]
+    return outcomes, sizings[0] if sizings else None
 
 
-def _sized(plan: _Plan, scenario: Scenario, outcome: Outcome, held: Concurrency, tick: Tick) -> Outcome:
-    """Return the outcome with the servers that the policy needs for the limit."""
+def _sizing(plan: _Plan, scenario: Scenario, parts: Mapping[Hour, Concurrency], tick: Tick) -> Sizing:
+    """Return the servers that a policy needs for the limit, for the open sessions of each part."""
     assert plan.limit is not None
     limit, hours = plan.limit, plan.hours
     free = replace(plan.given, pools=None, open_at_start=0)
@@ -317,10 +328,8 @@ def _sized(plan: _Plan, scenario: Scenario, outcome: Outcome, held: Concurrency,
         run = replay(system, free, seed=plan.seed, stops=hours.edges.tolist(), limit=limit, tick=tick)
         return hours.within(run)
 
-    bounds: dict[Hour, int] = {
-        hour: max(-(-part.quantile(TARGET) // limit), 1) for hour, part in hours.parts(held).items()
-    }
-    return outcome.with_sizing(find_servers(measure, bounds, limit))
+    bounds: dict[Hour, int] = {hour: max(-(-part.quantile(TARGET) // limit), 1) for hour, part in parts.items()}
+    return find_servers(measure, bounds, limit)
 
 
 def _facts(log: SessionLog, name: str, hours: Hours) -> LogFacts:

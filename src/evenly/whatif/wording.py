@@ -5,12 +5,12 @@ from __future__ import annotations
 from evenly.logs import SessionLog
 from evenly.policies import DEFAULT
 from evenly.whatif.numbers import counted, seconds
-from evenly.whatif.outcome import Outcome
+from evenly.whatif.outcome import LEAST_CONN
 from evenly.whatif.result import LogFacts, WhatIf
-from evenly.whatif.sizing import TARGET
+from evenly.whatif.sizing import TARGET, Sizing
 from evenly.whatif.window import MISSING, Window
 
-_LEAST_CONN = "jsq"  # with full knowledge, as a single proxy has
+_LEAST_CONN_WORDS = f"{LEAST_CONN} (least_conn on one proxy)"
 HOURS_NOTE = (
     "The busiest hour can need more servers than the whole log: "
     "the 0.1 % of the time that may be above the limit is shorter in an hour."
@@ -65,32 +65,28 @@ def answer_words(result: WhatIf) -> str:
     """Return the answer: the servers now, and those needed with the policy and with least_conn on one proxy.
 
     The policy is `threshold`, or the first one where that was not replayed. Without a limit, the fullest servers
-    are compared instead.
+    of the policies that were replayed are compared instead.
     """
     now = counted(result.log.servers_named or result.servers, "server")
     now += " now" if result.observed else ""
-    policies = [each for each in result.policies if each.policy != _LEAST_CONN]
+    policies = [each for each in result.policies if each.policy != LEAST_CONN]
     ours = next((each for each in policies if each.policy == DEFAULT), policies[0] if policies else None)
-    shown = [each for each in result.policies if each is ours or each.policy == _LEAST_CONN]
-    shown.sort(key=lambda each: each is not ours)
     if result.limit is not None:
         within = f"at most {counted(result.limit, 'session')} on each, {100 * TARGET:g} % of the time"
-        needed = "; ".join(f"{_needed(each)} with {_named(each)}" for each in shown)
-        return f"{now}. Needed for {within}: {needed or 'no policy was replayed'}."
+        needed = [] if ours is None else [f"{_needed(ours.sizing)} with {ours.label}"]
+        needed.append(f"{_needed(result.least_conn)} with {_LEAST_CONN_WORDS}")
+        return f"{now}. Needed for {within}: {'; '.join(needed)}."
     if result.observed:
         now += f", the fullest with {result.observed.max_tasks:.1f} sessions on average"
-    parts = [now, *(f"{each.max_tasks:.1f} on the fullest with {_named(each)}" for each in shown)]
+    shown = [] if ours is None else [(ours, ours.label)]
+    shown += [(each, _LEAST_CONN_WORDS) for each in result.policies if each.policy == LEAST_CONN]
+    parts = [now, *(f"{each.max_tasks:.1f} on the fullest with {words}" for each, words in shown)]
     return f"{'; '.join(parts)}. Give --limit N to find the servers needed for at most N sessions on each."
 
 
-def _needed(outcome: Outcome) -> str:
-    servers = None if outcome.sizing is None else outcome.sizing.servers
+def _needed(sizing: Sizing | None) -> str:
+    servers = None if sizing is None else sizing.servers
     return "more than were tried" if servers is None else f"{servers:,}"
-
-
-def _named(outcome: Outcome) -> str:
-    """Return the policy with its parameters, and what operators call join-the-shortest-queue."""
-    return f"{outcome.label} (least_conn on one proxy)" if outcome.policy == _LEAST_CONN else outcome.label
 
 
 def log_words(result: WhatIf) -> str:

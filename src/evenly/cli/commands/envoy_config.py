@@ -88,7 +88,8 @@ def command(
     from evenly.live.sticky_rule import parse_sticky
     from evenly.live.tls import pair_of
 
-    addresses = {"listen": parse_address(listen), "envoy-admin": parse_address(envoy_admin)}
+    listening = {"listen": listen, "envoy-admin": envoy_admin}
+    addresses = {name: parse_address(text, listening=True) for name, text in listening.items()}
     picker_address, given = parse_address(picker), [_fixed_pool(text) for text in pool or []]
     pools, weights = [each.address for each in given], [each.weight for each in given]
     if picker_address.port == 0:

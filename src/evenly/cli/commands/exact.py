@@ -30,6 +30,8 @@ def command(
 ) -> None:
     """Compute the exact stationary distribution of a small system."""
     values = read_values(locals())
+    if "sizes" in values and "pools" not in values:
+        raise InputError("An exact solution is for pools of one size: give --pools in place of the file's sizes.")
     if "pools" not in values or "load" not in values:
         raise InputError("An exact solution needs --pools and --load.")
     name_left_out(values, _KEYS)

@@ -55,7 +55,7 @@ def _serve(listen: str) -> None:
     from evenly.web.assets import Page
     from evenly.web.server import PageServer
 
-    address = parse_address(listen)
+    address = parse_address(listen, listening=True)
     with PageServer(Page("playground"), listening_socket(address)) as server:
         shown = Address(address.host, server.port)
         typer.echo(f"The playground is at http://{shown}/ (Ctrl-C stops it).")

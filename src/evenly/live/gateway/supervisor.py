@@ -238,7 +238,7 @@ class Gateway:
         await self._envoy.stop()
         await self._picker.stop()
         if self._keepers:
-            self._log.event("gateway stopped", sessions_cut=cut)
+            self._log.event("gateway stopped", sessions_cut=cut, level="warning" if cut else "info")
 
 
 def run(

@@ -384,8 +384,13 @@ def _following(name: str, context: ssl.SSLContext | None, pair: KeyPair | None, 
     return [repeat(followed_context(name, context, pair, log).look, POLL_S, log)]
 
 
-def _restored(state: Path | None, gateway: GatewayFolder | None, log: Log) -> PickerState | None:
-    """Return what an earlier picker left. A file that a gateway of another version left need not be readable."""
+def _restored(
+    state: Path | None, gateway: GatewayFolder | None, log: Log
+) -> tuple[Path | None, PickerState | None]:
+    """Return what an earlier picker left, and the file where it is.
+
+    A file that a gateway of another version left need not be readable.
+    """
     own = None if gateway is None else gateway.state_file
     for file in (own, state):
         if file is None or not file.exists():
@@ -397,9 +402,16 @@ def _restored(state: Path | None, gateway: GatewayFolder | None, log: Log) -> Pi
                 raise
             log.event("state not used", reason=str(error))
         else:
-            log.event("state read", file=str(file))
-            return restored
-    return None
+            return file, restored
+    return None, None
+
+
+def _log_restored(file: Path, restored: PickerState, settings: Settings, log: Log) -> None:
+    """Log what the operator did to pools before the restart: clients get 503 if no pool is left."""
+    found = restored.by_operator(settings.fixed)
+    refused = found.left == 0 and (found.drained or found.removed)
+    level = "warning" if refused else "info"
+    log.event("state read", file=str(file), drained=found.drained, removed=found.removed, level=level)
 
 
 async def serve(
@@ -416,9 +428,11 @@ async def serve(
     log_faults(log)
     if state is not None and gateway is None:  # a gateway has checked it, and may go on without
         check_writable(state)
-    restored = _restored(state, gateway, log)
+    file, restored = _restored(state, gateway, log)
     seen = None if config is None else fingerprint(config)
     settings = _settings(given, config, restored, log)
+    if file is not None and restored is not None:
+        _log_restored(file, restored, settings, log)
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
     stop = asyncio.Event()
     on_signals(stop.set)  # after the reads: until here, a signal ends the process at once

@@ -92,6 +92,22 @@ class PickerState(BaseModel):
         )
         return [*pools, *more]
 
+    def by_operator(self, configured: Sequence[WeightedPool]) -> ByOperator:
+        """Return how many pools the operator has drained and removed, and how many can get sessions."""
+        pools = [pool for pool in self.pools_now(configured) if not pool.leaving]
+        named = {pool.address for pool in configured} | {hold.address for hold in self.by_hand if hold.removed}
+        drained = sum(pool.draining for pool in pools)
+        removed = len(named - {pool.address for pool in pools})
+        return ByOperator(drained=drained, removed=removed, left=len(pools) - drained)
+
+
+class ByOperator(NamedTuple):
+    """Pools that the operator has `drained` and `removed`, and those `left` that can get sessions."""
+
+    drained: int
+    removed: int
+    left: int
+
 
 class Changes(NamedTuple):
     """The pools that two versions of the settings differ in. `reweighted` ones have their new weight."""

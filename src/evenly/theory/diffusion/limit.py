@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evenly.errors import InputError
-from evenly.inputs import shown, whole_number
+from evenly.inputs import accept_other_names, shown, whole_number
 from evenly.theory.balance import FloatArray
 from evenly.theory.diffusion.fractional import MAX_POOLS, OrnsteinUhlenbeck, is_whole, ornstein_uhlenbeck
 from evenly.theory.diffusion.result import ORNSTEIN_UHLENBECK, REFLECTED, DiffusionLimit
@@ -23,6 +23,7 @@ MAX_MOVES = 2 * 10**7  # steps times paths
 PATHS = 5
 
 
+@accept_other_names
 def predict_diffusion(
     *,
     load: float,

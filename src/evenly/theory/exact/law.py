@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenly.frames import Table, Tabular
-from evenly.inputs import check_function
+from evenly.inputs import accept_other_names, check_function
 from evenly.policies import DEFAULT, POLICIES
 from evenly.theory.exact.averages import event_means, occupancy_means
 from evenly.theory.exact.chain import (
@@ -230,6 +230,7 @@ class ExactLaw(Tabular):
         return rows
 
 
+@accept_other_names
 def solve_exact(
     *,
     policy: str = DEFAULT,

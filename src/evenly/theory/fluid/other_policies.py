@@ -8,6 +8,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from evenly.errors import InputError
+from evenly.inputs import accept_other_names
 from evenly.theory.balance import FloatArray
 from evenly.theory.fluid.inputs import MAX_CELLS, MAX_LEVELS, initial_state, output_times
 from evenly.theory.fluid.policy_path import PolicyPath
@@ -17,6 +18,7 @@ from evenly.theory.other_policies import checked_sample_size, drift, jacobian, l
 _RELATIVE, _ABSOLUTE = 1e-10, 1e-13  # errors per step
 
 
+@accept_other_names
 def power_of_d_fluid(
     *,
     load: float,
@@ -37,6 +39,7 @@ def power_of_d_fluid(
     return _solve("power-of-d", load, sample_size, initial_tasks, initial_occupancy, horizon, points)
 
 
+@accept_other_names
 def random_fluid(
     *,
     load: float,

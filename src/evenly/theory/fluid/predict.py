@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evenly.errors import InputError, UnsolvedError
-from evenly.inputs import check_function
+from evenly.inputs import accept_other_names, check_function
 from evenly.theory.balance import FloatArray
 from evenly.theory.fluid.inputs import (
     MAX_CELLS,
@@ -34,6 +34,7 @@ _STANDSTILL = 50  # stretches that start at the same time
 _WRONG = 1e-6  # a solution with a larger error of the mass is wrong
 
 
+@accept_other_names
 def predict_fluid(
     *,
     load: float | None = None,

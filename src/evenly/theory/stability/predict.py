@@ -9,7 +9,7 @@ from functools import cache
 from math import ceil, floor, fsum, inf
 
 from evenly.errors import InputError
-from evenly.inputs import positive_number
+from evenly.inputs import accept_other_names, positive_number
 from evenly.theory.balance import optimal_thresholds
 from evenly.theory.inputs import exact_alpha, plain_alpha, positive_load
 from evenly.theory.persistence import full_share
@@ -27,6 +27,7 @@ MAX_LACKING = 0.4  # share of short pools that may lack several tasks, on averag
 NEGLIGIBLE = 1e-12  # a smaller share of the time counts as never
 
 
+@accept_other_names
 def predict_stability(*, pools: int, load: float, alpha: float | str | Decimal) -> Stability:
     """Predict the long-run law of the learned threshold in a system of `pools` pools.
 
@@ -109,6 +110,7 @@ def most_searched(load: float) -> int:
     return 0 if positive_load(load) > MAX_SEARCHED_LOAD else min(MAX_POOLS, floor(MAX_SEARCHED_TASKS / load))
 
 
+@accept_other_names
 def stable_pools(*, load: float, alpha: float | str | Decimal, share: float = 0.01) -> int | None:
     """Find the fewest pools at and above which the threshold is off the optimum at most `share` of the time.
 
