@@ -13,12 +13,14 @@ import pytest
 
 from evenly.core.protocol import KeyReusedError, PoolPeer, TooManyPicksError
 from evenly.core.protocol.dispatcher_peer import TERM
+from evenly.core.protocol.records import MAX_POOLS
 from evenly.errors import InputError
 from evenly.live.store import functions, link
 from evenly.live.store.base import (
     AllUnavailableError,
     FleetSettings,
     NoPoolsError,
+    Order,
     PoolState,
     StoreUnavailableError,
 )
@@ -27,7 +29,7 @@ from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
 from tests.live.certificates import Authority
 from tests.live.processes import free_port
-from tests.live.store.fleet import TIMES, give, open_store, place
+from tests.live.store.fleet import TIMES, drained, give, open_store, place
 from tests.live.stores import StoreServer
 
 
@@ -224,6 +226,23 @@ def test_an_agent_cannot_write_elsewhere(server: StoreServer) -> None:
         odd = "\ud800\n\0 key"
         with pytest.raises(NoPoolsError):
             await place(store, 1, odd, key=odd)
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_ends_of_drains_are_forgotten_where_there_are_too_many_orders(server: StoreServer) -> None:
+    async def run() -> None:
+        store, _ = await open_store(server, "orders")
+        await store.order("kept", Order(1, drained=True))
+        names = [f"ended-{number}" for number in range(MAX_POOLS - 1)]
+        for start in range(0, len(names), 1000):
+            await asyncio.gather(
+                *(store.order(name, Order(1, drained=False)) for name in names[start : start + 1000])
+            )
+        assert len((await store.state()).orders) == MAX_POOLS
+        await store.order("new", Order(1, drained=True))
+        assert drained(await store.state()) == (await store.state()).orders.keys() == {"kept", "new"}
         await store.close()
 
     asyncio.run(run())

@@ -594,6 +594,19 @@ local function register(S, args)
   return {}
 end
 
+-- Forget the ends of drains, if there are too many orders: an older drain of such a pool could come back.
+local function forget_orders(S)
+  if redis.call('HLEN', S.keys[ORDERS]) < MAX_POOLS then
+    return
+  end
+  local all = redis.call('HGETALL', S.keys[ORDERS])
+  for index = 1, #all, 2 do
+    if string.sub(all[index + 1], -1) == '0' then
+      redis.call('HDEL', S.keys[ORDERS], all[index])
+    end
+  end
+end
+
 -- pool, version, 1 or 0: an operator's order to drain the pool, or to end that. The newest counts, also if a dispatcher
 -- repeats it after the store has lost its last writes. A pool that is silent, but has clients on their way, does not
 -- come back by the end of a drain.
@@ -603,8 +616,11 @@ local function order(S, args)
   if known and version <= string.sub(known, 1, 19) then
     return {}
   end
-  if not known and redis.call('HLEN', S.keys[ORDERS]) >= MAX_POOLS then
-    return too_many_pools()
+  if not known then
+    forget_orders(S)
+    if redis.call('HLEN', S.keys[ORDERS]) >= MAX_POOLS then
+      return too_many_pools()
+    end
   end
   redis.call('HSET', S.keys[ORDERS], pool, version .. ' ' .. drained)
   local hot, cold = read_hot(S, pool), read_cold(S, pool)

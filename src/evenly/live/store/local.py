@@ -108,7 +108,7 @@ class LocalStore:
     async def order(self, pool: str, order: Order) -> None:
         """Give the pool no new sessions, or sessions again, unless a newer order is known."""
         known = self._orders.get(pool)
-        if known is None or order.version > known.version:
+        if order.drained if known is None else order.version > known.version:
             (self._peer.drain if order.drained else self._peer.undrain)(pool)
             self._orders[pool] = order
 

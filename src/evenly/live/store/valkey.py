@@ -17,6 +17,7 @@ from redis.exceptions import NoPermissionError, ResponseError
 from evenly.core.messages import Color
 from evenly.core.protocol import KeyReusedError, ToDispatcher, TooManyPicksError, ToPool
 from evenly.core.protocol.dispatcher_peer import MAX_PLACES, MAX_TERM
+from evenly.core.protocol.records import MAX_POOLS
 from evenly.errors import InputError
 from evenly.inputs import shown
 from evenly.live.session_id import check_pool_name
@@ -238,9 +239,11 @@ class ValkeyStore:
         self._see(int(opened_term))
 
     def learn(self, orders: Orders) -> None:
-        """Keep the newest order for each pool."""
+        """Keep the newest order for each pool; where there are too many, only those to drain."""
         for pool, order in orders.items():
             self.orders[pool] = max(order, self.orders.get(pool, order))
+        if len(self.orders) > MAX_POOLS:
+            self.orders = {pool: order for pool, order in self.orders.items() if order.drained}
 
     def _see(self, term: int) -> None:
         """Report a new term."""
