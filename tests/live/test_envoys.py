@@ -22,7 +22,7 @@ from evenly.live.envoy.fleet import MAX_ENVOYS, EnvoyFleet
 from evenly.live.envoy.reconcile import EnvoyCounts
 from evenly.live.log import Log
 from evenly.live.wire.streams import Stream
-from tests.live.processes import PATIENCE
+from tests.live.processes import PATIENCE, free_port
 
 ADMIN = Address("127.0.0.1", 9901)
 
@@ -239,7 +239,7 @@ async def polled_while_a_pool_goes() -> list[int]:
     """Return the number of pools after each answer. A pool with two unpicked sessions is removed, and they end."""
     balancer = make_balancer(1, 2)
     envoys = EnvoyFleet(balancer, Log(None), Clock())
-    envoy = envoys.register(b"127.0.0.1:1", Local())
+    envoy = envoys.register(f"127.0.0.1:{free_port()}".encode(), Local())
     assert envoy is not None
     [leaving, staying] = balancer.pools
     found = []
@@ -260,12 +260,13 @@ def test_a_pool_that_goes_with_an_answer_is_not_judged_by_it() -> None:
 async def crowd(clock: Clock) -> None:
     log = Log(None)
     envoys = EnvoyFleet(make_balancer(), log, clock)
-    for port in range(1, MAX_ENVOYS + 1):
-        assert envoys.register(f"127.0.0.1:{port}".encode(), Local()) is not None
-    assert envoys.register(b"127.0.0.1:9999", Local()) is None
+    *announced, one_more = [f"127.0.0.1:{free_port()}".encode() for _ in range(MAX_ENVOYS + 1)]
+    for admin in announced:
+        assert envoys.register(admin, Local()) is not None
+    assert envoys.register(one_more, Local()) is None
     assert log.recent[-1][2:] == ("no more envoys", {"most": MAX_ENVOYS})
     deadline = time.monotonic() + PATIENCE
-    while envoys.register(b"127.0.0.1:9999", Local()) is None:
+    while envoys.register(one_more, Local()) is None:
         assert time.monotonic() < deadline
         clock.now += 11.0  # an Envoy that did not answer since then is forgotten
         await asyncio.sleep(0.01)
