@@ -14,6 +14,7 @@ from evenly.core import RandomRouting
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.lifecycle import State
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.session import Session
 from evenly.live.envoy.admin_address import parse_announcement
@@ -255,6 +256,31 @@ async def polled_while_a_pool_goes() -> list[int]:
 
 def test_a_pool_that_goes_with_an_answer_is_not_judged_by_it() -> None:
     assert asyncio.run(polled_while_a_pool_goes()) == [2, 2, 2, 1]
+
+
+async def waits_for_checks() -> list[bool]:
+    """Return whether the wait is over: without Envoys, before a check, after one, and when the time is up."""
+    clock, balancer = Clock(), make_balancer(1, 2)
+    envoys, envoy = EnvoyFleet(balancer, Log(None), clock), EnvoyCounts(ADMIN)
+    checked, slow = balancer.pools
+    await envoys.wait_checked(checked)
+    found = [checked.state is State.CHECKING]
+    envoys._known[b"an Envoy"] = envoy  # which no task polls
+    envoys._take_in(envoy, envoy.snapshot(), {})
+    waits = [asyncio.create_task(envoys.wait_checked(pool)) for pool in (checked, slow)]
+    await asyncio.sleep(0.1)
+    found.append(any(wait.done() for wait in waits))
+    for clock.now in (0.1, 0.9):
+        envoys._take_in(envoy, envoy.snapshot(), {checked.endpoint: Host(0, failing=False)})
+    await asyncio.wait_for(waits[0], PATIENCE)
+    found += [checked.state is State.SERVING, waits[1].done()]
+    clock.now = 2.1
+    await asyncio.wait_for(waits[1], PATIENCE)
+    return [*found, slow.state is State.CHECKING]
+
+
+def test_a_new_pool_is_waited_for_until_its_first_checks_or_two_seconds() -> None:
+    assert asyncio.run(waits_for_checks()) == [True, False, True, False, True]
 
 
 async def crowd(clock: Clock) -> None:
