@@ -51,9 +51,7 @@ async def _close(agents: list[Agent]) -> None:
 
 
 @contextmanager
-def two_dispatchers(
-    store: StoreServer, *, heartbeat: int = 1
-) -> Iterator[tuple[Dispatcher, Dispatcher, Pools]]:
+def two_dispatchers(store: StoreServer, *, heartbeat: int = 1) -> Iterator[tuple[Dispatcher, Dispatcher, Pools]]:
     """Run two dispatchers that know all pools; each agent is connected to one of them."""
     options = (f"--store={store.url}", "--fleet=games", "--lease=600", f"--heartbeat={heartbeat}")
     with Dispatcher(*options) as one, Dispatcher(*options) as other:
