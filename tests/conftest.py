@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport() -> Generator[None, Report, Report]:
     """Fail what would be skipped, if REQUIRE_ALL is set: then every program must be installed."""
     report = yield
-    if report.skipped and os.environ.get("REQUIRE_ALL"):
+    if report.skipped and os.environ.get("REQUIRE_ALL", "0") not in {"", "0"}:
         report.outcome = "failed"
     return report
 

@@ -1,10 +1,11 @@
-"""Check what no linter knows: imports between packages, pages, releases.
+"""Check what no linter knows: imports between packages, pages, releases, the one writer of session counts.
 
 python -m tools.check    print one line per problem; part of `make check`
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import tomllib
@@ -12,6 +13,9 @@ from collections.abc import Iterator
 
 from tools import imports, pages
 from tools.pages import ROOT
+
+COUNTS = ("picked", "unpicked", "elsewhere")  # of LivePool
+COUNTING = "balancer/rotation.py"
 
 
 def release_problems() -> Iterator[str]:
@@ -33,9 +37,28 @@ def release_problems() -> Iterator[str]:
             yield f"{file.name}: it names a host"
 
 
+def count_problems() -> Iterator[str]:
+    """Yield the modules but one that write the session counts of a pool: a second writer would miscount."""
+    live = ROOT / "src" / "evenly" / "live"
+    for path in sorted(live.rglob("*.py")):
+        name = path.relative_to(live).as_posix()
+        if name != COUNTING and not name.startswith("demo/"):  # the demo has tallies of its own
+            yield from (
+                f"live/{name}:{line}: only {COUNTING} counts" for line in counting(path.read_text("utf-8"))
+            )
+
+
+def counting(source: str) -> Iterator[int]:
+    """Yield the lines that write session counts of an object other than `self`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr in COUNTS and not isinstance(node.ctx, ast.Load):
+            own = isinstance(node.value, ast.Name) and node.value.id == "self"
+            yield from () if own else (node.lineno,)
+
+
 def main() -> int:
     """Print all problems and return the exit code."""
-    found = [*imports.problems(), *pages.problems(), *release_problems()]
+    found = [*imports.problems(), *pages.problems(), *release_problems(), *count_problems()]
     print(*found, sep="\n", end="\n" if found else "")
     return int(bool(found))
 

@@ -1,9 +1,11 @@
-"""Checks of the pages: wrapped lines, plain words, names and files that exist, and the map of the paper."""
+"""Checks of the pages: wrapped lines, plain words, names, files and headings that exist, the map of the paper."""
 
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +32,7 @@ _UNBREAKABLE = re.compile(r"`[^`]*`|\]\([^)]*\)|<[^>]*>")
 _NAME = re.compile(r"`(evenly(?:\.[A-Za-z_]\w*)+)(?:\([^`]*\))?`")
 _STEP = re.compile(r"`([a-z_0-9/]+\.py)(?:: (\w+))?`")
 _TARGET = re.compile(r"(?:^|`)make ([a-z]+)(?=`|$| +#| +[A-Z]+=)", re.MULTILINE)
+_ANCHOR = re.compile(r"\]\(([\w./-]*)#([^)\s]+)\)")
 _ABOUT_PLACES = ("paper-map.md", "live.md", "architecture.md", "decisions")  # name modules that nothing exports
 
 
@@ -56,6 +59,8 @@ def problems() -> Iterator[str]:
     yield from (f"{architecture}: there is no {each}" for each in missing_files(pages[architecture]))
     yield from (f"{architecture}: {each}" for each in wrong_packages(pages[architecture]))
     yield from (f"docs/paper-map.md: {each}" for each in _wrong_rows())
+    markdown = {name: text for name, text in found.items() if name.endswith(".md")}
+    yield from (f"{name}: no heading: {link}" for name, link in missing_anchors(markdown))
     try:
         with TemporaryDirectory() as folder:
             stage(ROOT, Path(folder))
@@ -69,6 +74,39 @@ def banned_phrases(text: str) -> Iterator[tuple[int, str]]:
         joined = r"[\s#_]+".join(map(re.escape, words.split()))
         for match in re.finditer(rf"(?<![^\W_]){joined}(?![^\W_])", text, re.IGNORECASE):
             yield text.count("\n", 0, match.start()) + 1, words
+
+
+def missing_anchors(pages: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield page and target of links to a heading that does not exist, on these pages by name."""
+    known: dict[str, set[str]] = {}
+    for name, text in pages.items():
+        for path, anchor in _ANCHOR.findall("\n".join(_prose(text))):
+            page = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
+            if page not in known and page in pages:
+                known[page] = set(anchors(pages[page]))
+            if anchor not in known.get(page, {anchor}):
+                yield name, f"{path}#{anchor}"
+
+
+def anchors(text: str) -> Iterator[str]:
+    """Yield the anchors of a page's headings by the rule of the site: `pymdownx.slugs` in lower case."""
+    seen: Counter[str] = Counter()
+    for line in _prose(text):
+        if heading := re.match(r"#{1,6}\s+(.*?)\s*#*$", line):
+            shown = re.sub(r"!?\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading[1])
+            anchor = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
+            yield f"{anchor}_{seen[anchor]}" if seen[anchor] else anchor
+            seen[anchor] += 1
+
+
+def _prose(text: str) -> Iterator[str]:
+    """Yield the lines that are not code."""
+    in_code = False
+    for line in text.splitlines():
+        fence = line.lstrip().startswith(("```", "~~~"))
+        in_code ^= fence
+        if not (in_code or fence):
+            yield line
 
 
 def unwrapped_lines(text: str) -> Iterator[int]:

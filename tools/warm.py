@@ -6,6 +6,7 @@ python -m tools.warm kernels    without the tests
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -57,6 +58,8 @@ def compile_tests() -> None:
 
 def main() -> None:
     """Compile, and wait until all is on disk."""
+    # As in tests/conftest.py: fonts are listed once for all, and not in the user's home.
+    os.environ["MPLCONFIGDIR"] = str(Path(sys.prefix) / "home" / "matplotlib")
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         tasks = [pool.submit(compile_system, options) for options in SYSTEMS]
         tasks.append(pool.submit(compile_others))

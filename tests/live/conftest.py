@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from evenly.live.processes import raise_fd_limit
+
+raise_fd_limit()  # the clients of the largest tests are more than the usual limit of 1,024 open files
+
 
 @pytest.fixture(autouse=True)
 def all_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

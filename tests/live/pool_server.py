@@ -12,7 +12,7 @@ can be read while the port refuses connections. The process ends with its parent
     sick, well  /health answers 503, or 200
     reset       every request is answered by a reset of its connection from now on
     answer      requests are answered again
-    hang_up     the pool ends every session with a close handshake
+    hang_up     the pool ends every session with a close handshake, and answers every request to /held
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ class Connection(asyncio.Protocol):
         self._pool = pool
         self._received = b""
         self._websocket = False
+        self._last = b""  # what ends the request that is served, if it is not a WebSocket
         self._later: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
 
@@ -108,11 +109,11 @@ class Connection(asyncio.Protocol):
                 self._serve(target, headers)
 
     def hang_up(self) -> None:
-        """End the session with a close frame, or with the end of the event stream."""
+        """End the session with a close frame, the end of the event stream, or the answer that is held."""
         if self._websocket:
             self._write(_CLOSE)
         else:
-            self._end(b"0\r\n\r\n")
+            self._end(self._last)
 
     def _serve(self, target: SplitResult, headers: dict[str, str]) -> None:
         if target.path == "/health":
@@ -133,6 +134,9 @@ class Connection(asyncio.Protocol):
                 b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
             )
             self._write(b"%x\r\n%b\r\n" % (len(event), event))
+            self._last = b"0\r\n\r\n"
+        elif target.path == "/held":
+            self._last = _response("200 OK", self._pool.address)
         elif seconds:
             answer = _response("200 OK", self._pool.address)
             self._later = asyncio.get_running_loop().call_later(seconds, self._end, answer)

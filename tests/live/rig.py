@@ -21,12 +21,12 @@ from evenly.live.addresses import parse_address
 from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.picker.ready import Ready
 from evenly.live.sticky_rule import StickyRule
-from tests.live.patient_gateway import wait_longer
+from tests.live.patient import wait_longer
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 
 READY = '{"listen"'  # how a ready line begins; lines of the log begin with the time
 _POOL_SERVER = Path(__file__).with_name("pool_server.py")
-_PATIENT_GATEWAY = Path(__file__).with_name("patient_gateway.py")
+_PATIENT = Path(__file__).with_name("patient.py")
 
 
 class PoolProcess:
@@ -79,12 +79,13 @@ class PoolProcess:
 
 
 class Picker(Process):
-    """`evenly picker`, on the same ports at every start."""
+    """`evenly picker`, on the same ports at every start. See `patient.py` for one that is patient."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, patient: bool = False) -> None:
         self.port, self.admin = free_port(), free_port()
+        evenly = ("-P", str(_PATIENT)) if patient else ("-m", "evenly")
         super().__init__(
-            *(sys.executable, "-m", "evenly", "picker", "--listen", f"127.0.0.1:{self.port}"),
+            *(sys.executable, *evenly, "picker", "--listen", f"127.0.0.1:{self.port}"),
             *("--admin", f"127.0.0.1:{self.admin}", "--ready-json", *options),
         )
         self._starts = 0
@@ -104,14 +105,11 @@ class Picker(Process):
 
 
 class Gateway(Picker):
-    """`evenly gateway`: `port` takes the clients. See `patient_gateway.py` for one that is patient."""
+    """`evenly gateway`: `port` takes the clients. See `patient.py` for one that is patient."""
 
     def __init__(self, *options: str, patient: bool = False) -> None:
-        super().__init__(*options)
-        command = ["gateway" if word == "picker" else word for word in self.command]
-        if patient:
-            command[1:3] = "-P", str(_PATIENT_GATEWAY)  # instead of -m evenly
-        self.command = tuple(command)
+        super().__init__(*options, patient=patient)
+        self.command = tuple("gateway" if word == "picker" else word for word in self.command)
 
 
 class Envoy(Process):

@@ -30,6 +30,7 @@ from evenly.live.admin.schema import STATE_EXAMPLE, EnvoyView, PoolView, Readine
 from evenly.live.admin_token import read_token
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
+from evenly.live.balancer.pool import LivePool
 from evenly.live.dashboard.feed import Feed
 from evenly.live.log import Log
 from evenly.live.timing import Timing
@@ -49,11 +50,16 @@ class Port(httpx.Client):
         self.balancer = balancer
         self.ready = True
         self.store: StoreView | None = None
+        self.fails = ""  # the pool whose health checks fail at once
         self.log = Log(None)
         self.feed = Feed(BalancerSource(balancer, list), self.log)
 
     def add(self, address: str) -> httpx.Response:
         return self.post("/pools", json={"address": address})
+
+    async def checked(self, pool: LivePool) -> None:
+        if str(pool.address) == self.fails:
+            self.balancer.set_failing(pool, "down")
 
     def states(self) -> dict[str, str]:
         return {pool["address"]: pool["state"] for pool in self.get("/state").json()["pools"]}
@@ -99,6 +105,7 @@ def admin_port(token: str | None = None) -> Iterator[Port]:
         resolve=resolve,
         ready=lambda: port.ready,
         publish=lambda: None,
+        checked=port.checked,
         feed=port.feed,
         store=lambda: port.store,
     )
@@ -186,6 +193,11 @@ def test_probes_tell_alive_from_ready(port: Port) -> None:
 
 
 # --- pools -----------------------------------------------------------------------------------------------------
+
+
+def test_the_answer_to_a_new_pool_waits_for_its_health_checks(port: Port) -> None:
+    port.fails = "127.0.0.1:9003"
+    assert port.add(port.fails).json()["state"] == "failing"
 
 
 def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:

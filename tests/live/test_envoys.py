@@ -14,6 +14,7 @@ from evenly.core import RandomRouting
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.lifecycle import State
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.session import Session
 from evenly.live.envoy.admin_address import parse_announcement
@@ -22,7 +23,7 @@ from evenly.live.envoy.fleet import MAX_ENVOYS, EnvoyFleet
 from evenly.live.envoy.reconcile import EnvoyCounts
 from evenly.live.log import Log
 from evenly.live.wire.streams import Stream
-from tests.live.processes import PATIENCE
+from tests.live.processes import PATIENCE, free_port
 
 ADMIN = Address("127.0.0.1", 9901)
 
@@ -239,7 +240,7 @@ async def polled_while_a_pool_goes() -> list[int]:
     """Return the number of pools after each answer. A pool with two unpicked sessions is removed, and they end."""
     balancer = make_balancer(1, 2)
     envoys = EnvoyFleet(balancer, Log(None), Clock())
-    envoy = envoys.register(b"127.0.0.1:1", Local())
+    envoy = envoys.register(f"127.0.0.1:{free_port()}".encode(), Local())
     assert envoy is not None
     [leaving, staying] = balancer.pools
     found = []
@@ -257,15 +258,41 @@ def test_a_pool_that_goes_with_an_answer_is_not_judged_by_it() -> None:
     assert asyncio.run(polled_while_a_pool_goes()) == [2, 2, 2, 1]
 
 
+async def waits_for_checks() -> list[bool]:
+    """Return whether the wait is over: without Envoys, before a check, after one, and when the time is up."""
+    clock, balancer = Clock(), make_balancer(1, 2)
+    envoys, envoy = EnvoyFleet(balancer, Log(None), clock), EnvoyCounts(ADMIN)
+    checked, slow = balancer.pools
+    await envoys.wait_checked(checked)
+    found = [checked.state is State.CHECKING]
+    envoys._known[b"an Envoy"] = envoy  # which no task polls
+    envoys._take_in(envoy, envoy.snapshot(), {})
+    waits = [asyncio.create_task(envoys.wait_checked(pool)) for pool in (checked, slow)]
+    await asyncio.sleep(0.1)
+    found.append(any(wait.done() for wait in waits))
+    for clock.now in (0.1, 0.9):
+        envoys._take_in(envoy, envoy.snapshot(), {checked.endpoint: Host(0, failing=False)})
+    await asyncio.wait_for(waits[0], PATIENCE)
+    found += [checked.state is State.SERVING, waits[1].done()]
+    clock.now = 2.1
+    await asyncio.wait_for(waits[1], PATIENCE)
+    return [*found, slow.state is State.CHECKING]
+
+
+def test_a_new_pool_is_waited_for_until_its_first_checks_or_two_seconds() -> None:
+    assert asyncio.run(waits_for_checks()) == [True, False, True, False, True]
+
+
 async def crowd(clock: Clock) -> None:
     log = Log(None)
     envoys = EnvoyFleet(make_balancer(), log, clock)
-    for port in range(1, MAX_ENVOYS + 1):
-        assert envoys.register(f"127.0.0.1:{port}".encode(), Local()) is not None
-    assert envoys.register(b"127.0.0.1:9999", Local()) is None
+    *announced, one_more = [f"127.0.0.1:{free_port()}".encode() for _ in range(MAX_ENVOYS + 1)]
+    for admin in announced:
+        assert envoys.register(admin, Local()) is not None
+    assert envoys.register(one_more, Local()) is None
     assert log.recent[-1][2:] == ("no more envoys", {"most": MAX_ENVOYS})
     deadline = time.monotonic() + PATIENCE
-    while envoys.register(b"127.0.0.1:9999", Local()) is None:
+    while envoys.register(one_more, Local()) is None:
         assert time.monotonic() < deadline
         clock.now += 11.0  # an Envoy that did not answer since then is forgotten
         await asyncio.sleep(0.01)

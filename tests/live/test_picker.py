@@ -48,6 +48,7 @@ def picker() -> Iterator[Picker]:
 def channel(picker: Picker) -> Iterator[grpc.Channel]:
     import grpc
 
+    nothing_open(picker)  # of the tests before
     with grpc.insecure_channel(f"127.0.0.1:{picker.port}") as found:
         yield found
 
@@ -65,6 +66,11 @@ def stream(
         waiting.put(None)
         for _ in call:
             pass
+
+
+def nothing_open(picker: Picker) -> None:
+    """Wait until the picker has seen the end of all streams, and a removed pool has gone."""
+    eventually(lambda: sessions(picker), partial(eq, [0, 0]))
 
 
 def sessions(picker: Picker) -> list[int]:
@@ -169,6 +175,7 @@ def test_an_envoy_with_a_bad_announcement_is_logged_once_and_picks_go_on(
 def test_a_message_that_is_none_ends_the_connection_of_its_sender_alone(picker: Picker) -> None:
     import grpc
 
+    nothing_open(picker)
     with (
         grpc.insecure_channel(f"127.0.0.1:{picker.port}") as good,
         grpc.insecure_channel(f"127.0.0.1:{picker.port}", [("grpc.use_local_subchannel_pool", 1)]) as bad,

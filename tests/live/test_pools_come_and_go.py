@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from contextlib import ExitStack
@@ -26,6 +27,14 @@ def known_to_envoys(live: Rig) -> list[set[str]]:
     return [envoy.pools() for envoy in live.envoys]
 
 
+def wait_asked(envoy: Envoy) -> None:
+    """Wait until the picker has asked Envoy for its pools, and has used the answer."""
+    connections, looks = "listener.admin.downstream_cx_total", itertools.count(1)
+    before = envoy.gauge(connections)
+    # Each look of ours is a connection, too. Of two in a row by the picker, one at least asks for the pools.
+    eventually(lambda: envoy.gauge(connections) - next(looks), lambda now: now - before >= 3)
+
+
 def test_a_pool_is_added() -> None:
     """It gets sessions from every Envoy, and the other pools keep theirs."""
     with rig(2, *JSQ, "--slow-start", "0", envoys=2) as live, sessions(live.port, 8), PoolProcess() as new:
@@ -47,8 +56,8 @@ def test_all_requests_can_reach_a_pool_when_it_is_no_longer_checked() -> None:
         new.wait()
         for pool in live.pools:
             pool.say("reset")
-        status, body = ask(live.picker.admin, "/pools", "POST", {"address": new.address})
-        assert (status, json.loads(body)["state"]) == (201, "warming")
+        assert order(live, "POST", "/pools", {"address": new.address}) == 201
+        eventually(live.states, lambda states: states[new.address] in {"warming", "serving"})
         for envoy in live.envoys:
             assert [ask(envoy.port, "/")[0] for _ in range(5)] == [200] * 5
         for pool in live.pools:  # other methods are not tried again elsewhere
@@ -60,8 +69,8 @@ def test_all_requests_can_reach_a_pool_when_it_is_no_longer_checked() -> None:
 def test_a_pool_that_is_never_reached_is_checked_and_then_fails_with_a_reason() -> None:
     with rig(1, *JSQ) as live:
         absent = f"127.0.0.1:{free_port()}"
-        status, body = ask(live.picker.admin, "/pools", "POST", {"address": absent})
-        assert (status, json.loads(body)["state"]) == (201, "failing")
+        assert order(live, "POST", "/pools", {"address": absent}) == 201
+        eventually(live.states, lambda states: states[absent] == "failing")
         logged = [json.loads(line) for line in live.picker.output().splitlines() if '"pool failing"' in line]
         facts = {"pool": absent, "before": "checking", "reason": "health check failed", "since": None, "lost": 0}
         assert [facts.items() <= line.items() for line in logged] == [True]
@@ -71,7 +80,8 @@ def test_a_pool_that_dies_fails_with_the_sessions_that_were_lost() -> None:
     with rig(2, *JSQ) as live, sessions(live.port, 6) as opened:
         victim, count = live.pools[0], live.settled(6)[live.pools[0].address]
         begun = datetime.now(UTC)
-        time.sleep(1.5)  # the sessions are those of the last second or two
+        time.sleep(1.5)  # the picker notes the sessions of a pool once in a second, when it asks Envoy
+        wait_asked(live.envoys[0])
         victim.kill()
         eventually(live.states, lambda states: states[victim.address] == "failing")
         [line] = [json.loads(line) for line in live.picker.output().splitlines() if '"pool failing"' in line]
@@ -133,7 +143,7 @@ def test_the_config_file_changes_under_load(tmp_path: Path) -> None:
             config.write_text(f"slow_start = 0\npool = {[pool.address for pool in pools]}\n")
 
         names(one, two)
-        with Picker("--config", str(config)) as picker, Envoy(picker) as envoy:
+        with Picker("--config", str(config)) as picker, Envoy(picker, patient=True) as envoy:
             for process in (one, two, three, picker, envoy):
                 process.wait()
             live = Rig([one, two, three], picker, [envoy])

@@ -98,8 +98,9 @@ def test_the_client_of_an_event_stream_vanishes(live: Rig) -> None:
 
 def test_a_request_is_answered(live: Rig) -> None:
     with closing(http.client.HTTPConnection("127.0.0.1", live.port, timeout=PATIENCE)) as connection:
-        connection.request("GET", "/slow?seconds=1.5")
-        live.settled(1)
+        connection.request("GET", "/held")
+        [serving] = [address for address, count in live.settled(1).items() if count]
+        live.pool(serving).say("hang_up")
         assert connection.getresponse().read().decode() in live.truth()
         live.settled(0)
 

@@ -107,7 +107,8 @@ def fronts(store: StoreServer, count: int = 2, *options: str, policy: str = "jsq
     with ExitStack() as stack:
         found = []
         for _ in range(count):
-            picker = stack.enter_context(Picker(*arguments(store, *fleet, *options, policy=policy)))
+            words = arguments(store, *fleet, *options, policy=policy)
+            picker = stack.enter_context(Picker(*words, patient=True))
             channel = stack.enter_context(grpc.insecure_channel(f"127.0.0.1:{picker.port}"))
             found.append(Front(picker, channel))
         for front in found:

@@ -271,6 +271,19 @@ def test_weights_changed_while_no_pool_can_be_picked_keep_what_was_learned() -> 
     assert scene.sessions() == [10, 10]
 
 
+def test_a_weight_changed_while_its_pool_is_out_counts_from_its_return() -> None:
+    scene = Scene([1, 1, 1, 1], policy=make_policy("greedy-utility"), name="greedy-utility")
+    scene.balancer.drain(at(2))
+    scene.balancer.set_failing(scene.pools[3], "down")
+    scene.balancer.set_weights({at(2): 4, at(3): 4})
+    scene.open(4)
+    assert scene.sessions() == [2, 2, 0, 0]
+    scene.balancer.undrain(at(2))
+    scene.balancer.set_well(scene.pools[3])
+    scene.open(16)
+    assert scene.sessions() == [2, 2, 8, 8]
+
+
 def test_weights_that_cannot_be_are_refused_and_change_nothing() -> None:
     scene = Scene(range(1, MAX_WEIGHTS + 1))
     with pytest.raises(InputError, match="at most 64 different weights, not 65"):

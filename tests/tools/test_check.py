@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools import pages
+from tools import check, pages
 from tools.imports import find_cycle, violations
 
 
@@ -73,6 +73,26 @@ def test_missing_names_and_files_are_found() -> None:
     assert list(pages.missing_names("`evenly.theory.fluid.path.FluidPath`", imports=True)) == []
     walk = "`core/pool.py: Pool` `core/pool.py: Nothing` `core/nothing.py` `tools/imports.py`"
     assert list(pages.missing_files(walk)) == ["core/nothing.py", "core/pool.py: Nothing"]
+
+
+def test_links_to_missing_headings_are_found() -> None:
+    found = {
+        "README.md": "# One\n[x](docs/a.md#two-words) [x](docs/a.md#one) [x](#one) [x](https://a.example/#b)",
+        "docs/a.md": "## Two words\n```\n# one\n[x](#no)\n```\n## Our own: `--record`\n## Two words\n"
+        "[x](../README.md#no) [x](#our-own---record) [x](#two-words_1) [x](#two-words_2)",
+    }
+    assert list(pages.missing_anchors(found)) == [
+        ("README.md", "docs/a.md#one"),
+        ("docs/a.md", "../README.md#no"),
+        ("docs/a.md", "#two-words_2"),
+    ]
+
+
+def test_a_second_writer_of_session_counts_is_found() -> None:
+    source = "self.picked = 0\npool.picked += 1\nprint(pool.unpicked)\na.pool.unpicked = b.elsewhere = 1\n"
+    assert list(check.counting(source)) == [2, 4, 4]
+    text = (pages.ROOT / "src" / "evenly" / "live" / check.COUNTING).read_text("utf-8")
+    assert len(list(check.counting(text))) >= len(check.COUNTS)
 
 
 def test_missing_targets_of_make_are_found() -> None:

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.needs import needs
-from tests.web.support import FLAGS, Watched, watched
+from tests.web.support import FLAGS, Watched, own_home, watched
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="module")  # not the session: while Playwright runs, no other module can run an event loop
-def browser() -> Iterator[Browser]:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     program = needs("chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        home = own_home(tmp_path_factory.mktemp("browser"))
+        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS), env=home)
         yield browser
         browser.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,12 @@ _END_TRANSITIONS = """() => {
     for (const each of document.getAnimations()) if (each instanceof CSSTransition) each.finish();
 }"""
 _AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def own_home(folder: Path) -> dict[str, str | float | bool]:
+    """Return an environment in which a browser writes to this folder, and not to the user's home."""
+    homes = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"), str(folder))
+    return {**os.environ, **homes}
 
 
 class Watched:

@@ -8,8 +8,9 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
+from functools import partial
+from operator import eq
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from evenly.live.store.base import PoolState
 from tests.live.agents.dispatcher import CALM_S, SmallDispatcher
 from tests.live.agents.support import asynchronous, dispatcher_process, new_agent, until, until_async
 from tests.live.certificates import Authority
-from tests.live.processes import ask, free_port
+from tests.live.processes import PATIENCE, ask, free_port
 
 
 async def sessions(dispatcher: SmallDispatcher, name: str = "game-1") -> int:
@@ -325,16 +326,25 @@ async def test_a_dispatcher_that_talks_nonsense_is_given_up(nonsense: str | byte
 @asynchronous
 async def test_an_agent_that_is_refused_waits_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two agents of one pool, each of which replaces the other, must not do so in a quick turn."""
-    monkeypatch.setattr(link, "_REFUSED_DELAY_S", 2.0)
+    monkeypatch.setattr(link, "_REFUSED_DELAY_S", 100 * PATIENCE)
     reasons: list[object] = []
     report = lambda event, facts: reasons.append(facts.get("reason"))  # noqa: E731
-    async with SmallDispatcher() as dispatcher, new_agent(dispatcher.url, report=report):
-        first = await until(lambda: dispatcher.agents.get("game-1"))
-        assert first is not None
-        since = time.monotonic()
-        await first.close(1008, "another agent of this pool has connected")
-        await until(lambda: len(dispatcher.hellos) == 2)
-        assert time.monotonic() - since >= 1.0
+    async with (
+        SmallDispatcher(heartbeat=CALM_S) as dispatcher,
+        new_agent(dispatcher.url, report=report),
+        new_agent(dispatcher.url, pool="game-2"),
+    ):
+        refused = await until(lambda: dispatcher.agents.get("game-1"))
+        assert refused is not None
+        await refused.close(1008, "another agent of this pool has connected")
+
+        def hellos(pool: str) -> int:
+            return [hello["pool"] for hello in dispatcher.hellos].count(pool)
+
+        for count in range(1, 5):  # with the usual delay, the other one would be back before the last of these
+            await until(lambda: hellos("game-2"), partial(eq, count))
+            await dispatcher.agents["game-2"].close(1001, "the dispatcher stops")
+        assert hellos("game-1") == 1
     assert "the dispatcher says: another agent of this pool has connected" in reasons
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evenly.live.demo.fleet.plan import FleetPlan
-from tests.live.demo_process import PATIENCE, check_all_gone, demo, descendants, eventually
+from tests.live.demo_process import PATIENCE, check_all_gone, check_ctrl_c, demo, descendants, eventually
 
 LENGTHS = (12.0, 60.0)  # seconds: on a machine that is too busy for the first, parts come back too late
 OTHER_TOKENS = {"EVENLY_CLIENT_TOKEN": "x" * 32, "EVENLY_ADMIN_TOKEN": "y" * 32}  # the demo ignores them
@@ -79,6 +79,11 @@ def test_a_killed_demo_takes_its_processes_along() -> None:
         process.kill()
         process.communicate(timeout=PATIENCE)
     check_all_gone(family)
+
+
+@pytest.mark.full
+def test_the_demo_in_a_terminal_ends_cleanly_by_ctrl_c() -> None:
+    check_ctrl_c("fleet", shown=b"learned threshold", is_complete=is_complete)
 
 
 def test_without_a_store_one_sentence_says_how_to_get_one(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ async def open_store(
 ) -> tuple[ValkeyStore, Agents]:
     """Return a store that is open, and the agents connected to it."""
     agents = Agents()
-    store = ValkeyStore(settings, parse_store_url(server.url), fleet=fleet)
+    store = ValkeyStore(settings, parse_store_url(server.url), fleet=fleet, timeout=PATIENCE)
     agents.store = store
     await store.open()
     return store, agents

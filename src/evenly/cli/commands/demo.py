@@ -57,7 +57,7 @@ Seconds = Annotated[
 Seed = Annotated[
     int,
     typer.Option(
-        help="The same seed gives the same sessions (default: 1).",
+        help="On one machine, the same seed gives the same sessions (default: 1).",
         parser=live_options.whole_number_or_text,
         rich_help_panel=_RUN,
         show_default=False,

@@ -1,6 +1,7 @@
-"""`evenly gateway` with an Envoy that does not mistake a busy machine for a dead picker or pool.
+"""`evenly` that does not mistake a busy machine for a dead peer.
 
-    patient_gateway.py gateway OPTIONS
+    patient.py gateway OPTIONS    its Envoy waits longer for picker and pools
+    patient.py picker OPTIONS     waits longer for the counts of other pickers, before the first pick
 
 Tests use it if they count which pool gets how many sessions. It is `evenly` in everything else.
 """
@@ -11,8 +12,10 @@ from typing import Any
 
 from evenly.__main__ import run
 from evenly.live.gateway import supervisor
+from evenly.live.picker import sharing
 
-_LONG = "60s"
+_LONG_S = 60.0
+_LONG = f"{_LONG_S:g}s"
 
 
 def wait_longer(config: dict[str, Any]) -> None:
@@ -37,4 +40,5 @@ if __name__ == "__main__":
         return config
 
     vars(supervisor)["envoy_config"] = patient
+    vars(sharing)["_WAIT_S"] = _LONG_S
     run()
