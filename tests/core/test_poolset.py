@@ -52,6 +52,15 @@ def test_items_and_positions_agree_after_any_history(history: list[tuple[str, in
         assert [item in pools for item in range(8)] == [item in model for item in range(8)]
 
 
+def test_items_to_leave_out_move_to_the_end_in_an_order_of_the_set_alone() -> None:
+    for left_out in ("bdx", "xdb", ""):
+        pools = PoolSet("abcde")
+        view = pools.without(left_out)
+        assert list(view) == (["a", "e", "c"] if left_out else list("abcde"))
+        assert list(pools) == (["a", "e", "c", "b", "d"] if left_out else list("abcde"))
+    assert not PoolSet("ab").without("ab")
+
+
 def test_it_is_a_sequence() -> None:
     pools = PoolSet("abcd")
     assert pools[-1] == "d"

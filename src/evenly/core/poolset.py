@@ -45,6 +45,17 @@ class PoolSet(Sequence[T], Generic[T]):
         self._items[old], self._items[position] = other, item
         self._position[other], self._position[item] = old, position
 
+    def without(self, items: Iterable[T]) -> "Prefix[T]":
+        """Return a view of all items but these, which move to the end; those that are not in the set do not count.
+
+        The order that follows depends on the order of the set, not on that of `items`.
+        """
+        left = len(self._items)
+        for place in sorted((self._position[item] for item in items if item in self._position), reverse=True):
+            left -= 1
+            self.exchange(self._items[place], left)
+        return self.prefix(left)
+
     def prefix(self, length: int) -> "Prefix[T]":
         """Return a view of the first `length` items, not a copy."""
         return Prefix(self._items, self._position, length)

@@ -122,11 +122,11 @@ class NginxJson(JsonParser):
         ends = numbers([each.get("msec", nan) for each in objects])
         rough = [at for at, each in enumerate(objects) if "msec" not in each]
         if rough:
-            self.whole_seconds = True
             iso, zoned = iso_times([_text(objects[at].get("time_iso8601")) for at in rough])
             self.utc_offset_known = self.utc_offset_known and zoned
             local = clf_times([_text(objects[at].get("time_local")) for at in rough])
             ends[rough] = np.where(np.isnan(iso), local, iso)
+            self.whole_seconds = self.whole_seconds or bool(np.isfinite(ends[rough]).any())
         return ends
 
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 
 from evenly.core.protocol import PoolPeer, ToDispatcher
-from evenly.live.store.base import FleetSettings, FleetState, Placement, Store, next_order
-from evenly.live.store.valkey import UnplacedError, ValkeyStore
+from evenly.live.store.base import FleetSettings, FleetState, Placement, Store, UnplacedError, next_order
+from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
 from tests.live.processes import PATIENCE
 from tests.live.stores import StoreServer

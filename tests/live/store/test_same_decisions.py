@@ -144,8 +144,6 @@ def test_the_store_decides_like_the_protocol(
 ) -> None:
     times = FleetSettings(alpha=alpha, lease=lease, silence=9.0, memory=4.0, heartbeat=heartbeat)
     twins = Twins(client, next(fleets), times, threshold, term)
-    for pool in POOLS:
-        twins.set_capacity(pool, None)
     try:
         for event in history:
             apply(twins, event)
@@ -160,8 +158,6 @@ def test_the_store_decides_like_the_protocol(
 def test_pools_to_avoid_are_left_out(client: redis.Redis) -> None:
     times = FleetSettings(alpha="0.93", lease=5.0, silence=9.0, memory=4.0, heartbeat=2.0)
     twins = Twins(client, next(fleets), times, threshold=50, term=1)
-    for pool in POOLS:
-        twins.set_capacity(pool, None)
     for tasks, pool in enumerate(POOLS):
         twins.receive(ToDispatcher(Kind.TOKEN, 1, 1, Report(pool, tasks, None), 0, ()))
     for seed in range(60):
@@ -189,8 +185,6 @@ def test_places_that_are_given_back_take_the_steps_of_the_threshold_back(client:
 def test_a_fraction_of_exactly_alpha_lowers_the_threshold(client: redis.Redis) -> None:
     times = FleetSettings(alpha="0.5", lease=5.0, silence=9.0, memory=4.0, heartbeat=2.0)
     twins = Twins(client, next(fleets), times, threshold=1, term=1)
-    for pool in POOLS:
-        twins.set_capacity(pool, None)
     for tasks, pool in enumerate("ab"):
         twins.receive(ToDispatcher(Kind.TOKEN, 1, 1, Report(pool, tasks, None), 0, ()))
     twins.pick(1, frozenset(), None, 1)
@@ -202,8 +196,6 @@ def test_a_fraction_of_exactly_alpha_lowers_the_threshold(client: redis.Redis) -
 def test_a_burst_is_as_level_as_in_process(client: redis.Redis) -> None:
     times = FleetSettings(alpha="0.5", lease=500.0, silence=900.0, memory=4.0, heartbeat=2.0)
     twins = Twins(client, next(fleets), times, threshold=50, term=1)
-    for pool in POOLS:
-        twins.set_capacity(pool, None)
     for pool in POOLS:
         twins.receive(ToDispatcher(Kind.TOKEN, 1, 1, Report(pool, 0, None), 0, ()))
     for seed in range(99):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
 from tests.live.certificates import Authority
 from tests.live.processes import free_port
-from tests.live.store.fleet import TIMES, drained, give, open_store, place
+from tests.live.store.fleet import TIMES, Agents, drained, give, open_store, place
 from tests.live.stores import StoreServer
 
 
@@ -243,6 +244,33 @@ def test_ends_of_drains_are_forgotten_where_there_are_too_many_orders(server: St
         assert len((await store.state()).orders) == MAX_POOLS
         await store.order("new", Order(1, drained=True))
         assert drained(await store.state()) == (await store.state()).orders.keys() == {"kept", "new"}
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_user_with_few_rights_is_enough(server: StoreServer) -> None:
+    """The reference lists these rights, for a dispatcher that does not announce itself."""
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "live.md").read_text()
+    listed = page.split("A user with access to `~evenly:*` and the commands ")[-1].split(" is enough")[0]
+    rights = [f"+{name}" for name in re.findall(r"`(.+?)`", listed)]
+    with server.client() as client:
+        client.execute_command("ACL", "SETUSER", "dispatcher", "on", ">right", "~evenly:*", "-@all", *rights)
+
+    async def run() -> None:
+        url = parse_store_url(f"redis://dispatcher:right@127.0.0.1:{server.port}")
+        store = ValkeyStore(TIMES, url, fleet="rights")
+        agents = Agents()
+        agents.store = store
+        await store.open()
+        await agents.join("a", "b")
+        placed = (await place(store, 1, "b", key="k"))[0]
+        await store.release(placed.pool, placed.ticket)
+        await give(store, "a", drained=True)
+        assert drained(await store.state()) == {"a"}
+        await agents.beat()
+        await store.tick()
+        await store.disconnected("b")
         await store.close()
 
     asyncio.run(run())

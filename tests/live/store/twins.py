@@ -18,7 +18,6 @@ from evenly.live.store.base import FleetSettings
 from evenly.live.store.link import Argument
 
 T = TypeVar("T")
-NO_NUMBER = functions.padded(0)
 
 
 class Numbers:
@@ -56,6 +55,8 @@ class Twins:
         self.newest: dict[str, ToDispatcher] = {}
         self.term = term
         self.orders = 0
+        self.incarnations: dict[str, int] = {}  # that each pool has registered last
+        self.capacities: dict[str, int | None] = {}
         self.fcall("open", self.now, threshold, term, "00", functions.microseconds(settings.heartbeat), "")
 
     def fcall(self, name: str, *arguments: Argument) -> list[bytes]:
@@ -96,8 +97,14 @@ class Twins:
         ]
 
     def receive(self, message: ToDispatcher) -> None:
+        """Let an agent register when it is new, and when the store has forgotten where the pool is."""
         pool = str(message.report.pool)
+        if message.incarnation > self.incarnations.get(pool, -1):
+            self._register(pool, message.incarnation)
         fields = self.call("receive", *functions.message_arguments(message))
+        if fields == [b"unplaced"]:
+            self._register(pool, message.incarnation)
+            fields = self.call("receive", *functions.message_arguments(message))
         before = self.newest.get(pool)
         reply = self.peer.receive(self.now, message)
         if fields == [b"outdated"]:
@@ -116,8 +123,15 @@ class Twins:
         self.peer.release(self.now, pool, ticket)
 
     def set_capacity(self, pool: str, capacity: int | None) -> None:
-        self.call("register", pool, NO_NUMBER, "-" if capacity is None else capacity, f"http://{pool}")
+        self.capacities[pool] = capacity
+        self._register(pool, self.incarnations.get(pool, 0))
         self.peer.set_capacity(pool, capacity)
+
+    def _register(self, pool: str, incarnation: int) -> None:
+        self.incarnations[pool] = incarnation
+        capacity = self.capacities.get(pool)
+        limit = "-" if capacity is None else capacity
+        assert self.call("register", pool, functions.padded(incarnation), limit, f"http://{pool}") == []
 
     def drain(self, pool: str, on: bool) -> None:
         self.orders += 1

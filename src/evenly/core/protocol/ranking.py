@@ -70,14 +70,9 @@ class Ranking:
     def lowest(self, exclude: Set[PoolId] = frozenset()) -> Sequence[PoolId]:
         """Return the pools with the smallest estimate, without those to `exclude`; none if there are no others."""
         for estimate in self._occupied:
-            bucket = self._buckets[estimate]
-            left = len(bucket)
-            for pool in exclude:
-                if self._estimates.get(pool) == estimate:
-                    left -= 1
-                    bucket.exchange(pool, left)
+            left = self._buckets[estimate].without(exclude)
             if left:
-                return bucket.prefix(left)
+                return left
         return ()
 
     def median(self) -> int:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from evenly.core.messages import Color
 from evenly.core.protocol import ToDispatcher, ToPool
+from evenly.core.protocol.records import MAX_POOLS
 from evenly.errors import InputError
 
 DISCONNECT_GRACE_S = 0.5  # for an agent whose connection broke to come back, here or elsewhere
@@ -34,6 +35,10 @@ class StoreUnavailableError(Exception):
     """The store cannot be reached, and no pool is known without it."""
 
 
+class UnplacedError(StoreUnavailableError):
+    """The store does not know where the pool is: its agent must be registered again."""
+
+
 class PoolState(StrEnum):
     """The word for a pool in `/state`, `/metrics` and the log."""
 
@@ -53,6 +58,21 @@ class Order(NamedTuple):
 
 Orders = Mapping[str, Order]
 """The last order for each pool."""
+
+
+def keep_newest(orders: dict[str, Order], pool: str, order: Order) -> bool:
+    """Keep an order if it is the newest for its pool. Return True then.
+
+    Where there are too many, only those to drain are kept.
+    """
+    known = orders.get(pool)
+    if known is not None and order.version <= known.version:
+        return False
+    orders[pool] = order
+    if len(orders) > MAX_POOLS:
+        for other in [each for each, kept in orders.items() if not kept.drained]:
+            del orders[other]
+    return True
 
 
 def next_order(known: Order | None, *, drained: bool) -> Order:

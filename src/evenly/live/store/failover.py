@@ -21,10 +21,11 @@ from evenly.live.store.base import (
     Placement,
     Store,
     StoreUnavailableError,
+    UnplacedError,
 )
 from evenly.live.store.link import StoreRefusedError
 from evenly.live.store.local import LocalStore, term_now
-from evenly.live.store.valkey import UnplacedError, ValkeyStore
+from evenly.live.store.valkey import ValkeyStore
 
 _PROBE_S = 1.0  # between two attempts to reach the store
 _TERMS, _LATER_TERMS = 10_000, 100  # to choose from: after the clock's, and after one that is ahead of the clock
@@ -263,7 +264,7 @@ class FailoverStore:
             return
         try:
             await self._place_agent(store, pool, agent)
-            await store.receive(agent.message)
+            await self._tell(store, agent.message)
         except InputError as error:  # too many pools, or an agent that started later is connected elsewhere
             self._report("pool rejected", pool=pool, reason=str(error))
 
@@ -285,9 +286,11 @@ class FailoverStore:
 
     def _replay_soon(self) -> None:
         """Tell a store that was emptied of the pools that are connected here."""
-        if self.available and not self._closed and (self._replayer is None or self._replayer.done()):
+        if not self.available or self._closed:
+            return
+        self.on_lapse()
+        if self._replayer is None or self._replayer.done():
             self._replayer = asyncio.create_task(self._replay_all())
-            self.on_lapse()
 
     async def _replay_now(self) -> None:
         self._replay_soon()
@@ -297,7 +300,7 @@ class FailoverStore:
     async def _replay_all(self) -> None:
         era = self._era
         try:
-            await self._replay_agents()
+            await self._bring_up_to_date()
         except StoreUnavailableError as error:
             if self.available:
                 await self._lose(era, error)

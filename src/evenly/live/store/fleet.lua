@@ -17,7 +17,7 @@ local FLEET, HOT, COLD, RANKED, ORDERS, OPEN, EXPIRING, ANSWERS, ORDER, PLACES =
 local MAX_POOLS, MAX_ANSWERS, MAX_TERM, MAX_COUNT = 10000, 100000, 2147483647, 1e12
 local MAX_PLACES = 500000 -- picks within one lease
 local MAX_EXPIRED = 500 -- places to give back in one call, so that no call takes long
-local MAX_STEP = 30e6 -- that time passes in one call: the store's clock may jump
+local MAX_STEP = 30e6 -- that time passes in one call, or the silence of a dead pool: the store's clock may jump
 local NEVER = 9e15 -- times are whole microseconds; this is beyond all of them, and below 2^53
 local CHUNK = 1000 -- fields in one command; Lua cannot pass many more
 
@@ -73,13 +73,14 @@ end
 -- The state of a call -------------------------------------------------------------------------------------------
 
 -- It is one packed value: many fields, or numbers as text, would take longer than the rest of a pick.
-local STATE, STATE_SIZE = '<c19dddddddddd', 99
+local STATE, STATE_SIZE = '<c19ddddddddddd', 107
 
--- `now` is the fleet's time, and `wall` what the store's clock showed then. `catch`, `due` and `check` are NEVER when
--- there is nothing to wait for.
+-- `now` is the fleet's time, and `wall` what the store's clock showed then. `leases` is how many EXPIRING must have.
+-- `catch`, `due` and `check` are NEVER when there is nothing to wait for.
 local function pack_state(S)
   return struct.pack(
-    STATE, S.unused, S.term, S.threshold, S.now, S.wall, S.due, S.check, S.catch, S.serial, S.expired, S.released
+    STATE, S.unused, S.term, S.threshold, S.now, S.wall, S.due, S.check, S.catch, S.serial, S.leases, S.expired,
+    S.released
   )
 end
 
@@ -92,11 +93,11 @@ local function load_state(keys)
   if #packed ~= STATE_SIZE then
     error('CORRUPT: the state cannot be read')
   end
-  local unused, term, threshold, now, wall, due, check, catch, serial, expired, released =
+  local unused, term, threshold, now, wall, due, check, catch, serial, leases, expired, released =
     struct.unpack(STATE, packed)
   return {
     keys = keys, was = packed, unused = unused, term = term, threshold = threshold, now = now, wall = wall, due = due,
-    check = check, catch = catch, serial = serial, expired = expired, released = released,
+    check = check, catch = catch, serial = serial, leases = leases, expired = expired, released = released,
   }
 end
 
@@ -267,6 +268,7 @@ local function new_ticket(S, pool, hot, expires)
   end
   redis.call('ZADD', S.keys[OPEN], 0, pool .. '/' .. ticket)
   redis.call('ZADD', S.keys[EXPIRING], exact(expires), pool .. ' ' .. ticket)
+  S.leases = S.leases + 1
   S.due = math.min(S.due, expires)
   return ticket
 end
@@ -308,6 +310,7 @@ local function expire_places(S)
       return due
     end
     redis.call('ZREM', S.keys[EXPIRING], head)
+    S.leases = S.leases - 1
     local pool, ticket = string.match(head, '^(%S+) (%d+)$')
     S.expired = S.expired + close(S, pool, ticket)
   end
@@ -316,8 +319,8 @@ end
 
 -- Places whose leases are lost would be kept for ever.
 local function check_leases(S)
-  if redis.call('ZCARD', S.keys[OPEN]) > redis.call('ZCARD', S.keys[EXPIRING]) then
-    error('CORRUPT: open tickets have no leases')
+  if redis.call('ZCARD', S.keys[EXPIRING]) ~= S.leases then
+    error('CORRUPT: leases are missing')
   end
 end
 
@@ -434,7 +437,7 @@ end
 local function timed(action)
   return call(function(S, args)
     local wall = args[1] ~= '' and tonumber(args[1]) or store_time()
-    S.now, S.wall = S.now + math.max(0, math.min(wall - S.wall, MAX_STEP)), wall
+    S.now, S.wall = S.now + math.max(0, math.min(wall - S.wall, math.max(MAX_STEP, S.silence))), wall
     tick(S)
     return action(S, args)
   end)
@@ -512,6 +515,7 @@ local function pick_many(S, args)
       for _, each in ipairs(picks) do
         close(S, each[1], each[2])
         redis.call('ZREM', S.keys[EXPIRING], each[1] .. ' ' .. each[2])
+        S.leases = S.leases - 1
       end
       return {redis.call('HLEN', S.keys[COLD]) > 0 and 'unavailable' or 'empty'}
     end
@@ -525,14 +529,14 @@ end
 
 -- pool, kind, incarnation, sequence, tasks, version, how many ranges, first and last ticket of each. The numbers are
 -- text of 19 digits. Return the threshold, its version and the oldest ticket in reply to a heartbeat; 'unplaced' if the
--- agent must register first; 'outdated' if one that started later has.
+-- agent must register first; 'outdated' if one that started later is known.
 local function receive(S, args)
   local pool, kind, incarnation, sequence = args[7], args[8], args[9], args[10]
   local _, address, registered = read_place(S, pool)
-  if not address then
+  local hot, cold = read_hot(S, pool), read_cold(S, pool)
+  if not address or (registered ~= incarnation and not cold) then
     return {'unplaced'}
   end
-  local hot, cold = read_hot(S, pool), read_cold(S, pool)
   if not (hot and cold) then
     if redis.call('HLEN', S.keys[COLD]) >= MAX_POOLS then
       return too_many_pools()
@@ -575,12 +579,12 @@ local function release(S, args)
   return {}
 end
 
--- pool, incarnation, capacity ('-': no limit), address. Return 'outdated' if an agent that started later has
--- registered.
+-- pool, incarnation, capacity ('-': no limit), address. Return 'outdated' if an agent that started later is known. A
+-- pool that was silent for so long that it is forgotten may start over with an earlier one, as after a rollback.
 local function register(S, args)
   local pool, incarnation = args[7], args[8]
-  local _, _, registered = read_place(S, pool)
-  if registered and incarnation < registered then
+  local cold, _, _, registered = read_cold(S, pool), read_place(S, pool)
+  if cold and (incarnation < cold.incarnation or (registered and incarnation < registered)) then
     return {'outdated'}
   end
   if redis.call('HEXISTS', S.keys[PLACES], pool) == 0 and redis.call('HLEN', S.keys[PLACES]) >= MAX_POOLS then
@@ -691,7 +695,7 @@ local function open_fleet(keys, args)
     key = key or args[4]
     redis.call('HSET', keys[FLEET], 'key', key, 'run', server_run(), 'state', pack_state({
       threshold = tonumber(args[2]), term = term, unused = first_of_term(term), now = now, wall = now, due = NEVER,
-      check = NEVER, catch = now + 2 * tonumber(args[5]), serial = 0, expired = 0, released = 0,
+      check = NEVER, catch = now + 2 * tonumber(args[5]), serial = 0, leases = 0, expired = 0, released = 0,
     }))
   end
   local S = load_state(keys)

@@ -21,6 +21,7 @@ from evenly.live.store.base import (
     Order,
     Placement,
     PoolState,
+    keep_newest,
 )
 
 _FIRST_TERM = 1_577_836_800  # seconds: 2020-01-01
@@ -107,10 +108,8 @@ class LocalStore:
 
     async def order(self, pool: str, order: Order) -> None:
         """Give the pool no new sessions, or sessions again, unless a newer order is known."""
-        known = self._orders.get(pool)
-        if order.drained if known is None else order.version > known.version:
+        if keep_newest(self._orders, pool, order):
             (self._peer.drain if order.drained else self._peer.undrain)(pool)
-            self._orders[pool] = order
 
     def use_alpha(self, alpha: str) -> None:
         """Learn the threshold with this alpha from now on."""

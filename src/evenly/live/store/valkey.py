@@ -17,7 +17,6 @@ from redis.exceptions import NoPermissionError, ResponseError
 from evenly.core.messages import Color
 from evenly.core.protocol import KeyReusedError, ToDispatcher, TooManyPicksError, ToPool
 from evenly.core.protocol.dispatcher_peer import MAX_PLACES, MAX_TERM
-from evenly.core.protocol.records import MAX_POOLS
 from evenly.errors import InputError
 from evenly.inputs import shown
 from evenly.live.session_id import check_pool_name
@@ -37,6 +36,8 @@ from evenly.live.store.base import (
     Placement,
     PoolState,
     StoreUnavailableError,
+    UnplacedError,
+    keep_newest,
 )
 from evenly.live.store.link import Argument, Execute, Link, Template, pack
 from evenly.live.store.local import term_now
@@ -239,21 +240,15 @@ class ValkeyStore:
         self._see(int(opened_term))
 
     def learn(self, orders: Orders) -> None:
-        """Keep the newest order for each pool; where there are too many, only those to drain."""
+        """Keep the newest order for each pool."""
         for pool, order in orders.items():
-            self.orders[pool] = max(order, self.orders.get(pool, order))
-        if len(self.orders) > MAX_POOLS:
-            self.orders = {pool: order for pool, order in self.orders.items() if order.drained}
+            keep_newest(self.orders, pool, order)
 
     def _see(self, term: int) -> None:
         """Report a new term."""
         before, self.term = self.term, term
         if term > before:
             self.on_lapse()
-
-
-class UnplacedError(Exception):
-    """The store does not know where the pool is: its agent must be registered again."""
 
 
 def _check_reply(reply: list[bytes]) -> list[bytes]:
