@@ -493,7 +493,7 @@ def test_lost_leases_are_noticed_under_traffic(own_server: StoreServer) -> None:
     asyncio.run(run())
 
 
-def test_the_newest_order_is_given_again_if_another_dispatcher_opens_an_empty_store(own_server: StoreServer) -> None:
+def test_the_newest_order_survives_in_a_store_that_another_dispatcher_opens(own_server: StoreServer) -> None:
     async def run() -> None:
         one, _, agents, _ = make(own_server)
         other, _, _, _ = make(own_server)
