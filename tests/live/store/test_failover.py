@@ -470,6 +470,33 @@ def test_a_pool_that_was_forgotten_may_start_over_with_an_earlier_agent(own_serv
         asyncio.run(run(spoken))
 
 
+def test_the_agents_are_asked_once_when_something_is_lost_and_not_by_picks(own_server: StoreServer) -> None:
+    """Each asking is a message to every agent, and clients may ask for places as often as they like."""
+
+    async def run() -> None:
+        store, _, agents, _ = make(own_server)
+        asked: list[bool] = []
+        await store.open()
+        store.on_lapse = lambda: asked.append(store.available)
+        await store.register("silent", incarnation=1, address="ws://a", capacity=None)
+        for _ in range(20):
+            with pytest.raises(NoPoolsError):
+                await place(store)
+        assert asked == []
+        await agents.join("a")
+        own_server.kill()
+        await place(store)
+        await place(store)
+        assert asked == [False]
+        own_server.start()
+        await until(lambda: store.available)
+        assert asked[:2] == [False, True]
+        await agents.quiet()
+        await store.close()
+
+    asyncio.run(run())
+
+
 def test_lost_leases_are_noticed_under_traffic(own_server: StoreServer) -> None:
     """Places whose leases are gone would be kept for ever. Those of clients that come hide how many there are."""
     times = replace(TIMES, lease=0.3, silence=60.0, heartbeat=5.0)

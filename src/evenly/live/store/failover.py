@@ -89,7 +89,7 @@ class FailoverStore:
         self._prober: asyncio.Task[None] | None = None
         self._replayer: asyncio.Task[None] | None = None
         self.on_lapse: Callable[[], None] = lambda: None
-        shared.on_lapse = self._replay_soon
+        shared.on_lapse = self._lapsed
 
     @property
     def available(self) -> bool:
@@ -236,7 +236,7 @@ class FailoverStore:
                 continue
             self._local = None
             self._era += 1
-            self._replay_soon()  # what came in meanwhile; messages that the store knows change nothing
+            self._lapsed()  # what came in meanwhile; messages that the store knows change nothing
             self._past_outage += self._clock() - self._since
             self._report("store back", after=round(self._clock() - self._since, 3), pools=len(self._agents))
 
@@ -284,12 +284,15 @@ class FailoverStore:
     async def _place_agent(store: Store, pool: str, agent: _Agent) -> None:
         await store.register(pool, incarnation=agent.incarnation, address=agent.address, capacity=agent.capacity)
 
+    def _lapsed(self) -> None:
+        """Tell the shared store what it may have lost, and let the agents report."""
+        if self.available and not self._closed:
+            self._replay_soon()
+            self.on_lapse()
+
     def _replay_soon(self) -> None:
         """Tell a store that was emptied of the pools that are connected here."""
-        if not self.available or self._closed:
-            return
-        self.on_lapse()
-        if self._replayer is None or self._replayer.done():
+        if self.available and not self._closed and (self._replayer is None or self._replayer.done()):
             self._replayer = asyncio.create_task(self._replay_all())
 
     async def _replay_now(self) -> None:
